@@ -21,7 +21,9 @@ from attrs import frozen
 
 from footlights import Limits, TurnParams
 from footlights.authority import SqliteLedger
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.turn.turn import Turn
+from footlights_actors import standard_cast
 from footlights_actors.committer import AuthorityCommitter
 from footlights_bench.authority.raw import RawSqlite
 from footlights_bench.authority.work import RULES, Judge, genesis, requests
@@ -125,6 +127,7 @@ class WholeCommitter:
         self._committer = committer
         self._requests = requests()
         self._host = _Host()
+        self._cast = standard_cast(rules=RULES)
 
     @classmethod
     @asynccontextmanager
@@ -149,7 +152,7 @@ class WholeCommitter:
     def _ended_turns(self, number: int) -> list[Turn]:
         turns: list[Turn] = []
         for request in islice(self._requests, number):
-            turn = Turn(self._host, request.session_id, request.turn_id, "", TurnParams())
+            turn = Turn(self._host, self._cast, request.session_id, request.turn_id, "", TurnParams())
             turn.accept(0)
             turn.run()
             turn.staged.extend(request.intents)
@@ -167,6 +170,7 @@ class _Host:
         self.clock = trio.current_time
         self.wall_clock = time.time
         self.remote_models = False
+        self.about = NOTHING_KNOWN
 
     def turn_stopping(self, turn: Turn) -> None: ...
     def turn_ended(self, turn: Turn) -> None: ...

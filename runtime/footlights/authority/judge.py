@@ -17,7 +17,7 @@ from attrs import evolve, field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
 from footlights.authority.digest import canonical
-from footlights.authority.intents import check_intent
+from footlights.authority.intents import NOTHING_KNOWN, check_intent
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
 from footlights.authority.patch import PatchFailed, to_json
 from footlights.authority.pending import APPROVALS
@@ -74,6 +74,8 @@ class JudgeRequest:
     """The code of its failure, if it was interrupted by one."""
     why: str | None = None
     """The host's own words, for a commit of the host."""
+    about: bytes = NOTHING_KNOWN
+    """What the host says about the player, as JSON, for the rules. The record has nothing of it."""
 
 
 @frozen
@@ -189,7 +191,8 @@ def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
 def _ask(name: str, rule: Rule, world: World, request: JudgeRequest, failures: _Failures) -> Ruling:
     try:
         # Each rule gets its own copies, so that none can affect a later one.
-        intents = tuple(evolve(intent, session_id=request.session_id) for intent in request.intents)
+        about: dict[str, JsonValue] = {} if request.about is NOTHING_KNOWN else orjson.loads(request.about)
+        intents = tuple(evolve(intent, session_id=request.session_id, about=about) for intent in request.intents)
         return _taken(rule(world.view(), intents), rule)
     except TooLarge:
         return refuse("ruling_too_large", _LIMITS, name)

@@ -82,6 +82,7 @@ class SessionCore:
         "_retained",
         "_subscriptions",
         "_supervisor",
+        "about",
         "clock",
         "closed",
         "dropped_requests",
@@ -101,12 +102,14 @@ class SessionCore:
         registry: SessionRegistry,
         supervisor: Supervisor,
         session_id: str,
+        about: bytes,
         first_number: int,
         remote_models: bool,
     ) -> None:
         self._registry = registry
         self._supervisor = supervisor
         self.session_id = session_id
+        self.about = about
         self.remote_models = remote_models
         self.epoch = registry.epoch
         self.limits = registry.limits
@@ -144,7 +147,8 @@ class SessionCore:
         if params.busy is BusyRule.INTERRUPT:
             self._stop_open_turns(InterruptReason.BARGE_IN)
         number = self._last_number + 1
-        turn = Turn(self, self.session_id, ids.turn_id(self.epoch, number), said, params, mode_decision, request_id)
+        cast, turn_id = self._supervisor.cast, ids.turn_id(self.epoch, number)
+        turn = Turn(self, cast, self.session_id, turn_id, said, params, mode_decision, request_id)
         runs_now = not self._open or params.busy is BusyRule.CONCURRENT
         turns_ahead = 0 if runs_now else len(self._open)
         turn.accept(turns_ahead)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.authority.intents import check_intent
+from footlights.authority.intents import NOTHING_KNOWN, check_intent
 from footlights.errors import CommitUnknown, InvalidCommand, SessionClosed, TooLarge
 from footlights.ids import HOST, turn_id
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from footlights.authority.intents import Intent
+    from footlights.cast import Cast
     from footlights.events import CommitFinal
     from footlights.limits import Limits
     from footlights.stage.registry import SessionRegistry
@@ -31,11 +32,15 @@ class HostCommit:
 
     session_id = HOST
     interruption = mode_decision = request = None
+    about = NOTHING_KNOWN
 
-    def __init__(self, number: str, intents: tuple[Intent, ...], why: str, on_settled: Callable[[], None]) -> None:
+    def __init__(
+        self, number: str, intents: tuple[Intent, ...], why: str, cast: Cast, on_settled: Callable[[], None]
+    ) -> None:
         self.turn_id = number
         self.staged = intents
         self.why = why
+        self.cast = cast
         self.commit: CommitFinal | None = None
         self.settled = trio.Event()
         self._on_settled = on_settled
@@ -76,7 +81,8 @@ class HostCommits:
     def _submit(self, intents: tuple[Intent, ...], why: str) -> HostCommit:
         self._check_open()
         self._counted += 1
-        commit = HostCommit(turn_id(self._registry.epoch, self._counted), intents, why, lambda: self._settled(commit))
+        number, cast = turn_id(self._registry.epoch, self._counted), self._supervisor.cast
+        commit = HostCommit(number, intents, why, cast, lambda: self._settled(commit))
         self._registry.host_commits.add(commit)
         self._supervisor.judge_host(commit)
         return commit

@@ -39,6 +39,7 @@ class Supervisor:
 
     def __init__(self, cast: Cast, ledger: Ledger, world: World, limits: Limits) -> None:
         self.cast = cast
+        """The cast of the next turn. A turn keeps the one that it began with."""
         self.ledger = ledger
         self.limits = limits
         self.running_turns = 0
@@ -144,7 +145,7 @@ class Supervisor:
         try:
             with contained(partial(_fail, turn)), turn.scope:
                 if not turn.is_interrupted:
-                    await self.cast.perform(turn, self)
+                    await turn.cast.perform(turn, self)
                     _finish(turn)
         finally:
             self.running_turns -= 1

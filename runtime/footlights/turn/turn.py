@@ -20,6 +20,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights import wire
 from footlights.authority.digest import digest_bytes
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.authority.ledger.protocol import TurnRequest
 from footlights.errors import Busy, IllegalTransition, InvalidEvent, TooLarge
 from footlights.events import (
@@ -30,6 +31,7 @@ from footlights.events import (
     DeliveryClass,
     ErrorInfo,
     EventType,
+    Ext,
     Heard,
     InterruptReason,
     ModelSelected,
@@ -43,6 +45,7 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights.lazy_event import LazyEvent
+from footlights.speaker import Speaker
 from footlights.stream.fast_path import NONE, WITHOUT_END
 from footlights.stream.lane import Entry
 from footlights.stream.replay import ENVELOPE_BYTES, Replay
@@ -53,12 +56,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from footlights.authority.intents import Intent
+    from footlights.cast import Cast
     from footlights.events import JsonValue
     from footlights.limits import Limits
     from footlights.params import TurnParams
     from footlights.stream.outbox import Outbox
     from footlights.turn.model_phase import ModelEvent
 
+ADDRESSED = "ext.footlights.turn"
+"""The namespace of the `ext` of `turn_accepted`."""
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
 _ENDED = frozenset({TurnState.INTERRUPTED, TurnState.FINAL, TurnState.COMMITTED, TurnState.IN_DOUBT})
 
@@ -93,6 +99,7 @@ class TurnHost(Protocol):
     clock: Clock
     wall_clock: WallClock
     remote_models: bool
+    about: bytes
 
     def turn_stopping(self, turn: Turn) -> None: ...
     def turn_ended(self, turn: Turn) -> None: ...
@@ -110,6 +117,8 @@ class Turn:
         "_intents_left",
         "_model",
         "_text_bytes_left",
+        "about",
+        "cast",
         "commit",
         "context",
         "cut",
@@ -136,6 +145,7 @@ class Turn:
     def __init__(
         self,
         host: TurnHost,
+        cast: Cast,
         session_id: str,
         turn_id: str,
         said: str,
@@ -144,6 +154,9 @@ class Turn:
         request_id: str | None = None,
     ) -> None:
         self._host = host
+        self.about = host.about
+        self.cast = cast
+        """The cast at the beginning of the turn; later changes of it concern later turns."""
         self.session_id = session_id
         self.turn_id = turn_id
         self.input = said
@@ -183,6 +196,15 @@ class Turn:
         return self._host.remote_models
 
     @property
+    def speaker(self) -> Speaker:
+        """The player of the session."""
+        return Speaker(self.session_id, self.about)
+
+    @property
+    def persona_name(self) -> str:
+        return self.params.persona or self.cast.default_persona
+
+    @property
     def is_waiting(self) -> bool:
         return self.lifecycle.state is TurnState.ACCEPTED
 
@@ -199,7 +221,8 @@ class Turn:
 
     @enable_ki_protection
     def accept(self, turns_ahead: int) -> None:
-        self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead))
+        is_plain = self.params.persona is None and self.about is NOTHING_KNOWN
+        self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead, ext=None if is_plain else self._addressed()))
 
     def run(self) -> None:
         """Leave the queue: from now on the actors may emit."""
@@ -368,6 +391,11 @@ class Turn:
 
     def _too_much(self) -> TooLarge:
         return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")
+
+    def _addressed(self) -> Ext:
+        """The persona, and the name of the player if the host gave one."""
+        name = self.speaker.name
+        return Ext(ADDRESSED, {"persona": self.persona_name, **({} if name is None else {"speaker": name})})
 
     def _draft_terminal(self, interruption: Interruption) -> Entry:
         heard = Heard(self.heard_seq, self.replay.text_until(self.heard_seq)) if self.heard_seq >= 0 else None

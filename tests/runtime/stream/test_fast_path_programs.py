@@ -18,9 +18,11 @@ from footlights import (
     ToolCallStarted,
     TurnParams,
 )
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.stream.fast_path import NONE
 from footlights.stream.outbox import Outbox
 from footlights.turn.turn import Clock, Turn, WallClock
+from footlights_actors import standard_cast
 
 Command: TypeAlias = tuple[str, int, int]
 """The action, its turn or subscriber, and its amount."""
@@ -34,13 +36,14 @@ class House:
     def __init__(self, limits: Limits, *, asks_always: bool) -> None:
         self.limits = limits
         self.remote_models = False
+        self.about = NOTHING_KNOWN
         self.clock: Clock = trio.current_time
         self.wall_clock: WallClock = trio.current_time
         self.outboxes: tuple[Outbox, ...] = ()
         self._asks_always = asks_always
         self._came: list[Outbox] = []
         self._wakes = 0
-        self._turns = [Turn(self, "s1", turn_id, "A room?", TurnParams()) for turn_id in TURNS]
+        self._turns = [Turn(self, standard_cast(), "s1", turn_id, "A room?", TurnParams()) for turn_id in TURNS]
         self._join(-1)
         for turn in self._turns:
             turn.accept(0)

@@ -38,9 +38,11 @@ from footlights import (
     TurnState,
     WarmState,
 )
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.stream.outbox import Outbox
 from footlights.testing import payloads
 from footlights.turn.turn import Clock, Turn, WallClock
+from footlights_actors import standard_cast
 
 CANCELED, STALLED = InterruptReason.CANCELED, InterruptReason.STALLED
 ASKED = ToolCallStarted("c1", "rent_room")
@@ -59,6 +61,7 @@ class Host:
         self.limits = limits or Limits()
         self.wall = 1_000.0
         self.remote_models = False
+        self.about = NOTHING_KNOWN
         self.outbox = Outbox(self.limits, lambda: None, lambda _: None)
         self.outboxes: tuple[Outbox, ...] = (self.outbox,)
         self.clock: Clock = trio.current_time
@@ -76,7 +79,7 @@ class Host:
         self.told.append(f"settled {turn.state}")
 
     def turn(self) -> Turn:
-        return Turn(self, "s1", "t1-000001", "A room?", TurnParams())
+        return Turn(self, standard_cast(), "s1", "t1-000001", "A room?", TurnParams())
 
     def taken(self) -> list[StreamEvent]:
         return list(iter(self.outbox.take, None))

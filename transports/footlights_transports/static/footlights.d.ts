@@ -225,6 +225,8 @@ export interface SessionParams {
     session_id?: string;
     /** Consent: whether text may be sent to remote models. */
     remote_models?: boolean;
+    /** What is known about the player. Only a game server may say it; a player is refused with `unauthorized`. */
+    about?: { [name: string]: unknown };
 }
 
 /** How a model chooses its tokens, and when it stops. What is not set here is set by the persona or the model. */
