@@ -34,11 +34,13 @@ _JUDGED_BETWEEN_CHECKPOINTS = 16
 
 
 class AuthorityCommitter:
-    def __init__(self, ledger: Ledger, world: World, rules: RuleBook, limits: Limits) -> None:
+    def __init__(self, ledger: Ledger, world: World, limits: Limits) -> None:
         self.world = world
         self._world_digest = world.digest()
         self._ledger = ledger
-        self._rules = RuleBook({name: _timed(name, rule, limits.rule_budget) for name, rule in rules.items()})
+        self._rule_budget = limits.rule_budget
+        self._rules = self._timed = RuleBook()
+        """The rules that were used last, without and with their time budget."""
         self._in_hand = 0
         # The channel has room for every open turn, and for as many commits of the host: submitting can never fail.
         self._send, self._receive = trio.open_memory_channel["Submission"](2 * limits.max_open_turns)
@@ -111,9 +113,10 @@ class AuthorityCommitter:
                 turn.mode_decision,
                 None if cut is None or cut.error is None else cut.error.code,
                 turn.why,
+                turn.speaker,
             )
             previous = heads.get(turn.session_id)
-            judgement = judge(request, world, self._rules, previous, world_digest=world_digest)
+            judgement = judge(request, world, self._timed_rules(turn.rules), previous, world_digest=world_digest)
             world, world_digest = judgement.world, judgement.record.world_after
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)
@@ -121,6 +124,12 @@ class AuthorityCommitter:
                 _report(turn, judgement)
             del judgement  # breaks the reference cycle of its exceptions and this frame
         return records, world
+
+    def _timed_rules(self, rules: RuleBook) -> RuleBook:
+        if rules is not self._rules:
+            self._timed = RuleBook({name: _timed(name, rule, self._rule_budget) for name, rule in rules.items()})
+            self._rules = rules
+        return self._timed
 
 
 def _report(turn: Submission, judgement: Judgement) -> None:

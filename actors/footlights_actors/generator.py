@@ -27,7 +27,7 @@ from footlights.wire.values import Unfit
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from footlights.cast import Services
+    from footlights.cast import Cast, Services
     from footlights.models.pool import ModelLease
     from footlights.models.prompts import Persona
     from footlights.models.sampling import Sampling
@@ -50,8 +50,8 @@ async def generate(
     models: ModelAccess,
     run_tools: Callable[[tuple[ToolRequest, ...]], Awaitable[tuple[ToolExchange, ...]]],
 ) -> None:
-    persona = services.cast.persona(turn.params.persona)
-    tokens_left = budget = services.cast.budget.max_for_tier(turn.params.tier)
+    persona = turn.persona
+    tokens_left = budget = turn.cast.budget.max_for_tier(turn.params.tier)
     if not budget:
         return
     lease = await models.first()
@@ -65,11 +65,11 @@ async def generate(
     prompt: Prompt = Prompt(
         turn.input,
         system=persona.text,
-        tools=_offers(services, persona) if may_use_tools else (),
+        tools=_offers(turn.cast, persona) if may_use_tools else (),
         sampling=sampling,
         max_tokens=tokens_left,
     )
-    facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view())
+    facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view(), turn.speaker)
     for tool_round in count(1):
         generated: _Round | None = None
         while generated is None:
@@ -103,10 +103,10 @@ def _sampling(turn: Turn, persona: Persona, lease: ModelLease) -> Sampling:
     return turn.params.sampling.over(persona.sampling.over(of_model))
 
 
-def _offers(services: Services, persona: Persona) -> tuple[ToolOffer, ...]:
+def _offers(cast: Cast, persona: Persona) -> tuple[ToolOffer, ...]:
     return tuple(
         ToolOffer(tool.name, tool.description, tool.parameters)
-        for tool in services.cast.tools.values()
+        for tool in cast.tools.values()
         if persona.may_use(tool.name)
     )
 

@@ -44,8 +44,8 @@ async def run_tools(
 
 def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) -> ToolCall:
     # A model may request a tool that was not offered; for this persona it does not exist.
-    may_use = services.cast.persona(turn.params.persona).may_use(request.tool_name)
-    tool = services.cast.tools.get(request.tool_name) if may_use else None
+    may_use = turn.persona.may_use(request.tool_name)
+    tool = turn.cast.tools.get(request.tool_name) if may_use else None
     call = ToolCall(turn, services, f"call-{number}", tool, request)
     try:
         turn.start_tool(ToolCallStarted(call.tool_call_id, call.tool_name), call.end_without_tool)

@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     )
     from footlights.session.core import SessionState as SessionState, SessionStatistics as SessionStatistics
     from footlights.session.session import InteractionSession as InteractionSession
+    from footlights.speaker import Speaker as Speaker
     from footlights.stage.stage import Stage as Stage, StageStatistics as StageStatistics, open_stage as open_stage
     from footlights.stream.outbox import DetachReason as DetachReason, OutboxStatistics as OutboxStatistics
     from footlights.stream.subscription import Subscription as Subscription
@@ -161,6 +162,7 @@ _HOMES = {
     "footlights.models.prompts": "Fact Persona",
     "footlights.models.sampling": "Sampling",
     "footlights.session.session": "InteractionSession",
+    "footlights.speaker": "Speaker",
     "footlights.session.core": "SessionState SessionStatistics",
     "footlights.stage.stage": "Stage StageStatistics open_stage",
     "footlights.stream.subscription": "Subscription",

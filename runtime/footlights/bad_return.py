@@ -6,7 +6,7 @@ Its message consists of fixed words that say what to write instead, so it may be
 from __future__ import annotations
 
 from functools import partial
-from inspect import isasyncgen, isasyncgenfunction, iscoroutine, iscoroutinefunction, unwrap
+from inspect import isasyncgen, isasyncgenfunction, iscoroutine, iscoroutinefunction, signature, unwrap
 from typing import Any
 
 from attrs import frozen
@@ -49,3 +49,14 @@ def check_plain(what: str, function: object) -> None:
     """Raises `RegistrationError` for an async function. `what` begins the sentence."""
     if iscoroutinefunction(function) or isasyncgenfunction(function):
         raise RegistrationError(f"{what} is an async function: write def, not async def.")
+
+
+def takes(*arguments: object, function: Any) -> bool:
+    """Whether a function can be called with these arguments, as far as it can be inspected."""
+    try:
+        signature(function).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # a function of an extension module may have no signature
+        return True
+    return True

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from footlights.models.model import Model
     from footlights.models.pool import ModelPool, ModelStatus
     from footlights.params import TurnParams
+    from footlights.speaker import Speaker
     from footlights.tools.tool import Tool
     from footlights.turn.turn import Interruption, Turn
 
 
 _MAX_REASON_CHARS = 128
+_MAX_PERSONA_CHARS = 128
 _MODEL_ID = re.compile(r"[!-~]{1,128}")
 
 
@@ -86,6 +88,10 @@ class Submission(Protocol):
     @property
     def why(self) -> str | None: ...
     @property
+    def rules(self) -> RuleBook: ...
+    @property
+    def speaker(self) -> Speaker | None: ...
+    @property
     def request(self) -> TurnRequest | None: ...
     def settle(self, commit: CommitFinal) -> None:
         """The decision is durable, or nothing was written."""
@@ -133,9 +139,8 @@ class Watchdog(Protocol):
 
 
 class Services(Protocol):
-    """The stage's interface for the actors of a turn."""
+    """The stage's interface for the actors of a turn. The turn itself has the cast that it began with."""
 
-    cast: Cast
     limits: Limits
     ledger: Ledger
     pool: ModelPool
@@ -157,7 +162,7 @@ class Services(Protocol):
 
 Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
 """Performs one turn: returning completes it, raising interrupts it."""
-MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
+MakeCommitter: TypeAlias = "Callable[[Ledger, World, Limits], Committer]"
 """Makes the committer of a stage."""
 MakeWatchdog: TypeAlias = "Callable[[Limits], Watchdog]"
 """Makes the watchdog of a stage."""
@@ -219,12 +224,19 @@ class Cast:
                 if known != name:
                     raise RegistrationError(f"The {kind} {known} is registered under the name {name}.")
 
+    @property
+    def default_persona(self) -> str:
+        """The name of the first persona."""
+        return next(iter(self.personas))
+
     def persona(self, name: str | None) -> Persona:
         """The persona of that name, or the first."""
-        return next(iter(self.personas.values())) if name is None else self.personas[name]
+        return self.personas[self.default_persona if name is None else name]
 
 
 def _check_persona(cast: Cast, name: str, persona: Persona) -> None:
+    if type(name) is not str or not name.isprintable() or not 0 < len(name) <= _MAX_PERSONA_CHARS:
+        raise RegistrationError(f"The name of a persona must be 1 to {_MAX_PERSONA_CHARS} printable characters.")
     missing = [model_id for model_id in persona.models if model_id not in cast.models]
     if missing:
         raise RegistrationError(f"The persona {name} has the model {missing[0][:64]!r}, which does not exist.")

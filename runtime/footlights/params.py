@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from string import ascii_letters, digits
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from attrs import field, frozen
 
@@ -16,6 +16,10 @@ from footlights.checks import check_text, member
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import NO_SAMPLING, Sampling
+from footlights.speaker import checked_about
+
+if TYPE_CHECKING:
+    from footlights.events import JsonValue
 
 MAX_SESSION_ID_CHARS = 128
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
@@ -23,6 +27,7 @@ _NUMBERED = re.compile(r"s\d+-\d+")
 _QUOTED = "q."
 _UNQUOTED = frozenset(ascii_letters + digits + ".-")
 _NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
+_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 _BAD_ANSWERS = "approvals must be true or false for ids like a-000001."
 
@@ -70,6 +75,10 @@ def _answers(value: object) -> Mapping[str, bool]:
     return MappingProxyType(dict(cast("Mapping[str, bool]", value)))
 
 
+def _about(value: object) -> Mapping[str, JsonValue]:
+    return value if value is _NOTHING else checked_about(value)  # pyright: ignore[reportReturnType] - _NOTHING is one
+
+
 def quote_session_id(own_id: str) -> str:
     """A session id for any text that a host names its sessions by, such as `bob#7`.
 
@@ -101,6 +110,10 @@ class SessionParams:
     """
     remote_models: bool | None = None
     """Whether the session consents to remote models; None is the cast's default."""
+    about: Mapping[str, JsonValue] = field(default=_NOTHING, converter=_about, hash=False, repr=False)
+    """What the host knows about the player, such as `{"name": "Bob", "class": "thief"}`: a JSON object of at most 4,096
+    bytes and 8 levels. Facts, tools, workloads and rules see it, and no ledger, log or trace holds it. Its `name`, if
+    that is a text, is in `turn_accepted`. It stays the same while the session is open."""
 
     def __attrs_post_init__(self) -> None:
         if self.remote_models not in (None, False, True):

@@ -60,7 +60,7 @@ def calling(tool_name: str) -> ScriptedModel:
 
 
 def returning(value: object) -> Any:
-    def facts(_: object) -> object:
+    def facts(*_: object) -> object:
         return value
 
     return facts
@@ -93,7 +93,7 @@ async def test_facts_that_are_no_facts_say_what_to_return(
 
 
 async def test_facts_may_be_any_iterable() -> None:
-    def facts(_: object) -> Any:
+    def facts(*_: object) -> Any:
         yield Fact("weather", "it rains")
 
     events, text = await played(standard_cast(quiet(), personas=Persona(facts=facts)))

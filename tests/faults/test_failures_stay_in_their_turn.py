@@ -114,7 +114,7 @@ def choice_fails(error: BaseException) -> Cast:
 
 
 def facts_fail(error: BaseException) -> Cast:
-    def facts(world: object) -> tuple[Fact, ...]:
+    def facts(*_: object) -> tuple[Fact, ...]:
         raise error
 
     return evolve(inn(quiet_model()), personas={"innkeeper": Persona(facts=facts)})

@@ -47,10 +47,11 @@ from footlights_transports.views.chat_feed.feeds import ChatFeeds
 from footlights_transports.views.chat_feed.pure.feed import ChatMessage, ChatRole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from footlights import Cast, Stage
     from footlights.events import JsonValue
+    from footlights.models.prompts import Facts
 
 SESSIONS = 2
 APPROVALS = 3
@@ -87,11 +88,11 @@ def needs(world: dict[str, Any], intent: Intent) -> str | None:
     return f"Spend {_coins(intent)} coins?" if _coins(intent) > 5 else None
 
 
-def known(world: dict[str, Any]) -> list[Fact]:
+def known(world: dict[str, Any], _: object) -> list[Fact]:
     return [Fact("Purse", str(world["purse"])), *(Fact(each.id, each.question) for each in pending_approvals(world))]
 
 
-def cast(prompts: list[Prompt], facts: Callable[[Any], Iterable[Fact]] = known) -> Cast:
+def cast(prompts: list[Prompt], facts: Facts = known) -> Cast:
     def script(prompt: Prompt) -> list[Line]:
         prompts.append(prompt)
         return [Say(" Done.")] if prompt.exchanges else SCRIPTS[prompt.user]
@@ -311,7 +312,7 @@ def outcome_of(
     order: int,
     *,
     make_feeds: type[ChatFeeds] | None,
-    facts: Callable[[ChatFeeds | None], Callable[[Any], Iterable[Fact]]] = lambda _: known,
+    facts: Callable[[ChatFeeds | None], Facts] = lambda _: known,
 ) -> Outcome:
     outcome, ledger = Outcome(), MemoryLedger()
 
@@ -473,8 +474,8 @@ def test_the_programs_do_something_worth_comparing() -> None:
 def test_a_host_that_lets_its_chat_into_its_facts_is_found_out() -> None:
     """The comparison itself is put to the test."""
 
-    def leaking(feeds: ChatFeeds | None) -> Callable[[Any], Iterable[Fact]]:
-        def facts(world: Any) -> list[Fact]:
+    def leaking(feeds: ChatFeeds | None) -> Facts:
+        def facts(world: Any, _: object) -> list[Fact]:
             feed = None if feeds is None else feeds.feed("s1-000001")
             return [Fact("Chat so far", " ".join(each.content for each in feed.messages) if feed else "")]
 

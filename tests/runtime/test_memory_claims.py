@@ -97,7 +97,7 @@ async def summaries_and_prompts(
         prompts.append(prompt)
         return [Say(answer(prompt))]
 
-    persona = Persona(text="You keep an inn.", facts=lambda world: [Fact("Purse", str(world["purse"]))])
+    persona = Persona(text="You keep an inn.", facts=lambda world, _: [Fact("Purse", str(world["purse"]))])
     cast = standard_cast(ScriptedModel(script), personas=persona, world={"purse": 20})
     async with open_stage(cast, observe=summaries.append) as stage:
         session = stage.start()

@@ -27,7 +27,8 @@ FOOTLIGHTS = """
     ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge quote_session_id
     RateLimitError
     RegistrationError RemoteNotAllowed Sampling SeqRange SessionClosed SessionParams SessionState SessionStatistics
-    SideEffects Stage StageStatistics StrayCancel StreamError StreamEvent Subscription TokenDelta Tool tool TooLarge
+    SideEffects Speaker Stage StageStatistics StrayCancel StreamError StreamEvent Subscription TokenDelta Tool tool
+    TooLarge
     ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound
     traceback_text TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState TurnSummary UnknownSession
     UnknownTurn Usage

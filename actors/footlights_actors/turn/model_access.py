@@ -57,7 +57,7 @@ class ModelAccess:
     async def first(self) -> ModelLease:
         """The turn's model, ready to generate. Raises `ModelError`."""
         choice = choose_model(self._turn, self._services)
-        if self._services.cast.models[choice.model_id].traits.remote and not self._turn.remote_models:
+        if self._turn.cast.models[choice.model_id].traits.remote and not self._turn.remote_models:
             self._tried.append(choice.model_id)
             return await self._replace(RemoteNotAllowed())
         return await self._take(ModelSelected(choice.model_id, choice.reason))

@@ -24,22 +24,22 @@ def choose_model(turn: Turn, services: Services) -> ModelChoice:
     query = ModelQuery(
         session_id=turn.session_id,
         params=turn.params,
-        persona=services.cast.persona(turn.params.persona),
+        persona=turn.persona,
         remote_models=turn.remote_models,
         models=services.pool.statistics(),
     )
-    choice = services.cast.choose_model(query)
-    if choice.model_id not in services.cast.models:
+    choice = turn.cast.choose_model(query)
+    if choice.model_id not in turn.cast.models:
         raise ModelError(sentence="The cast chose a model that it does not have.")
     return choice
 
 
 def next_model(turn: Turn, services: Services, tried: Collection[str]) -> str | None:
     """The first model of the persona that is allowed and was not tried; None if there is none."""
-    if turn.params.model is not None or not services.cast.fallback:
+    if turn.params.model is not None or not turn.cast.fallback:
         return None
-    for model_id in services.cast.persona(turn.params.persona).models:
-        is_allowed = turn.remote_models or not services.cast.models[model_id].traits.remote
+    for model_id in turn.persona.models:
+        is_allowed = turn.remote_models or not turn.cast.models[model_id].traits.remote
         if is_allowed and model_id not in tried:
             return model_id
     return None

@@ -45,7 +45,7 @@ async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
         if turn.params.workload is None:
             await _npc_turn(turn, services, nursery, leases)
         else:
-            workload = services.cast.workloads.get(turn.params.workload)
+            workload = turn.cast.workloads.get(turn.params.workload)
             assert workload is not None, "the stage refuses turns that name an unknown workload"
             await workload.run(InteractionContext(turn, services.limits, services.committed_world))
         returned = True

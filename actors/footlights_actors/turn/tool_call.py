@@ -100,7 +100,13 @@ class ToolCall:
         self._request = request
         self._state = CallState(turn)
         self._context = ToolContext(
-            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, self._state.reserve_intent
+            turn.session_id,
+            turn.turn_id,
+            tool_call_id,
+            services.committed_world,
+            self._state.reserve_intent,
+            persona=turn.persona_name,
+            speaker=turn.speaker,
         )
         self._ledger = services.ledger
         self._turn_request = turn.request

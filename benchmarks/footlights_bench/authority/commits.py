@@ -21,7 +21,9 @@ from attrs import frozen
 
 from footlights import Limits, TurnParams
 from footlights.authority import SqliteLedger
+from footlights.speaker import Speaker
 from footlights.turn.turn import Turn
+from footlights_actors import standard_cast
 from footlights_actors.committer import AuthorityCommitter
 from footlights_bench.authority.raw import RawSqlite
 from footlights_bench.authority.work import RULES, Judge, genesis, requests
@@ -131,7 +133,7 @@ class WholeCommitter:
     async def opened(cls, ledger: SqliteLedger) -> AsyncGenerator[WholeCommitter, None]:
         async with trio.open_nursery() as nursery:
             opening = await ledger.begin_epoch(genesis())
-            committer = AuthorityCommitter(ledger, opening.world, RULES, Limits())
+            committer = AuthorityCommitter(ledger, opening.world, Limits())
             nursery.start_soon(committer.run)
             yield cls(committer)
             committer.close()
@@ -167,6 +169,8 @@ class _Host:
         self.clock = trio.current_time
         self.wall_clock = time.time
         self.remote_models = False
+        self.speaker = Speaker("bench")
+        self.cast = standard_cast(rules=RULES)
 
     def turn_stopping(self, turn: Turn) -> None: ...
     def turn_ended(self, turn: Turn) -> None: ...

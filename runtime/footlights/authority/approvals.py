@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from footlights.authority import patch
 from footlights.authority.artifacts import Artifact
@@ -163,8 +163,9 @@ class _Sorter:
             else:
                 answers[intent.ref] = (approval, yes)
                 if yes:
-                    everything.append(approval.act)
-                    done.append(approval.act)
+                    act = _act_of(approval, intent)
+                    everything.append(act)
+                    done.append(act)
         return _Turn(tuple(everything), tuple(done), tuple(held), answers, tuple(unknown))
 
     def _question(self, view: object, intent: Intent) -> str | None:
@@ -179,6 +180,12 @@ class _Sorter:
     def _asked_of(self, view: object, answer: Intent) -> PendingApproval | None:
         approval = find_approval(view, answer.ref)
         return approval if approval is not None and self.may_answer(approval, answer.session_id) else None
+
+
+def _act_of(approval: PendingApproval, answer: Intent) -> Intent:
+    """The approved act, for the rules. The world does not hold who asked for it, only in which session."""
+    act = approval.act
+    return evolve(act, about=answer.about) if act.session_id == answer.session_id else act
 
 
 # -- the ruling

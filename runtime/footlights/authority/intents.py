@@ -7,6 +7,7 @@ affect the judgement.
 from __future__ import annotations
 
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -17,9 +18,12 @@ from footlights.checks import member
 from footlights.errors import InvalidCommand
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from footlights.events import JsonValue
 
 MAX_REF_CHARS = 256
+_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class IntentType(StrEnum):
@@ -52,6 +56,8 @@ class Intent:
     payload_digest: str | None = None
     session_id: str = field(default="", kw_only=True, eq=False)
     """The session of the turn. The judge sets it for the rules; the record of the turn holds it, not the intent."""
+    about: Mapping[str, JsonValue] = field(default=_NOTHING, kw_only=True, eq=False, repr=False)
+    """`SessionParams.about` of that session. The judge sets it for the rules, and nothing records it."""
 
 
 @frozen

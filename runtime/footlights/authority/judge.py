@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from footlights.authority.rules import Rule, RuleBook
     from footlights.authority.world import World
     from footlights.events import JsonValue
+    from footlights.speaker import Speaker
 
 
 _T = TypeVar("_T")
@@ -74,6 +75,8 @@ class JudgeRequest:
     """The code of its failure, if it was interrupted by one."""
     why: str | None = None
     """The host's own words, for a commit of the host."""
+    speaker: Speaker | None = None
+    """The player of the session, for the rules. The record has nothing of it but the session's id."""
 
 
 @frozen
@@ -189,7 +192,8 @@ def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
 def _ask(name: str, rule: Rule, world: World, request: JudgeRequest, failures: _Failures) -> Ruling:
     try:
         # Each rule gets its own copies, so that none can affect a later one.
-        intents = tuple(evolve(intent, session_id=request.session_id) for intent in request.intents)
+        about = {} if request.speaker is None else request.speaker.about
+        intents = tuple(evolve(intent, session_id=request.session_id, about=about) for intent in request.intents)
         return _taken(rule(world.view(), intents), rule)
     except TooLarge:
         return refuse("ruling_too_large", _LIMITS, name)

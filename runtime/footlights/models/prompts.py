@@ -1,7 +1,7 @@
 """Prompt assembly: persona, facts, the player's input and tool results, fitted into the context window.
 
-A prompt holds no earlier chat: the host makes facts from the world alone. If a prompt exceeds the model's context
-window, parts are omitted in this order, and the turn fails if that is not enough:
+A prompt holds no earlier chat: the host makes facts from the world and the player who speaks. If a prompt
+exceeds the model's context window, parts are omitted in this order, and the turn fails if that is not enough:
 
 1. facts, the last one first, because a host lists the most important first;
 2. tool results of this turn, the oldest first.
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import orjson
 from attrs import evolve, field, frozen
 
-from footlights.bad_return import BadReturn, check_plain, is_unawaited
+from footlights.bad_return import BadReturn, check_plain, is_unawaited, takes
 from footlights.errors import PromptTooLarge, RegistrationError
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRound
 from footlights.models.sampling import NO_SAMPLING, Sampling
+from footlights.speaker import Speaker
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
@@ -47,11 +48,11 @@ class Fact:
         _check_unicode(_line(self), "A fact")
 
 
-Facts: TypeAlias = Callable[[Any], Iterable[Fact]]
-"""Makes facts from a view of the world, the most important first. The view is its only argument."""
+Facts: TypeAlias = Callable[[Any, Speaker], Iterable[Fact]]
+"""Makes facts from a view of the world and the player who speaks, the most important first."""
 
 
-def no_facts(_: object) -> tuple[Fact, ...]:
+def no_facts(_: object, _speaker: object) -> tuple[Fact, ...]:
     return ()
 
 
@@ -66,7 +67,7 @@ class Persona:
     """The character that speaks in a turn.
 
     Raises `RegistrationError` if its text is not valid Unicode, its list of models is not one, its facts are made by an
-    async function, or the id of its classifier cannot be recorded.
+    async function or one with other arguments, or the id of its classifier cannot be recorded.
     """
 
     text: str = ""
@@ -77,7 +78,7 @@ class Persona:
     tools: frozenset[str] | None = None
     """The names of the tools that it may use; None for all."""
     facts: Facts = no_facts
-    """Its knowledge of the world."""
+    """Its knowledge of the world, and of the player who speaks."""
     sampling: Sampling = NO_SAMPLING
     """Its settings where the turn has none. They take precedence over those of the model."""
     classifier: Classifier | None = None
@@ -86,6 +87,8 @@ class Persona:
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")
         check_plain("The function that makes the facts of a persona", self.facts)
+        if not takes("world", "speaker", function=self.facts):
+            raise RegistrationError("The facts of a persona are made by a function with two arguments: world, speaker.")
         if len(set(self.models)) < len(self.models):
             raise RegistrationError("The models of a persona name one twice.")
         if self.classifier is not None:
@@ -98,9 +101,12 @@ class Persona:
         return self.tools is None or tool_name in self.tools
 
 
-def facts_of(persona: Persona, view: object) -> tuple[Fact, ...]:
-    """What a persona knows of this view of the world. Raises `BadReturn`, and what the host's function raises."""
-    told: object = persona.facts(view)
+def facts_of(persona: Persona, view: object, speaker: Speaker) -> tuple[Fact, ...]:
+    """What a persona knows of this view of the world, and of this player.
+
+    Raises `BadReturn`, and what the host's function raises.
+    """
+    told: object = persona.facts(view, speaker)
     if is_unawaited(told):
         raise BadReturn("The facts are a coroutine. Make them with def, and await nothing.", persona.facts)
     is_list = isinstance(told, Iterable) and not isinstance(told, str | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed

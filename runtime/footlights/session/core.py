@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
+    from footlights.cast import Cast
     from footlights.events import CommitFinal, JsonValue
+    from footlights.speaker import Speaker
     from footlights.stage.registry import SessionRegistry
     from footlights.stage.supervisor import Supervisor
     from footlights.stream.catch_up import CatchUp
@@ -90,6 +92,7 @@ class SessionCore:
         "outboxes",
         "remote_models",
         "session_id",
+        "speaker",
         "state",
         "turns_dropped",
         "unwritten",
@@ -100,13 +103,14 @@ class SessionCore:
         self,
         registry: SessionRegistry,
         supervisor: Supervisor,
-        session_id: str,
+        speaker: Speaker,
         first_number: int,
         remote_models: bool,
     ) -> None:
         self._registry = registry
         self._supervisor = supervisor
-        self.session_id = session_id
+        self.session_id = session_id = speaker.session_id
+        self.speaker = speaker
         self.remote_models = remote_models
         self.epoch = registry.epoch
         self.limits = registry.limits
@@ -273,6 +277,10 @@ class SessionCore:
     def latest(self) -> str:
         """The id that was given out last; before the first turn, the id with number 0."""
         return ids.turn_id(self.epoch, self._last_number)
+
+    @property
+    def cast(self) -> Cast:
+        return self._supervisor.cast
 
     @property
     def open_turns(self) -> Iterable[Turn]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from footlights.authority.intents import Intent
+    from footlights.authority.rules import RuleBook
     from footlights.events import CommitFinal
     from footlights.limits import Limits
     from footlights.stage.registry import SessionRegistry
@@ -30,12 +31,15 @@ class HostCommit:
     """Satisfies `footlights.cast.Submission`."""
 
     session_id = HOST
-    interruption = mode_decision = request = None
+    interruption = mode_decision = request = speaker = None
 
-    def __init__(self, number: str, intents: tuple[Intent, ...], why: str, on_settled: Callable[[], None]) -> None:
+    def __init__(
+        self, number: str, intents: tuple[Intent, ...], why: str, rules: RuleBook, on_settled: Callable[[], None]
+    ) -> None:
         self.turn_id = number
         self.staged = intents
         self.why = why
+        self.rules = rules
         self.commit: CommitFinal | None = None
         self.settled = trio.Event()
         self._on_settled = on_settled
@@ -76,7 +80,8 @@ class HostCommits:
     def _submit(self, intents: tuple[Intent, ...], why: str) -> HostCommit:
         self._check_open()
         self._counted += 1
-        commit = HostCommit(turn_id(self._registry.epoch, self._counted), intents, why, lambda: self._settled(commit))
+        number, rules = turn_id(self._registry.epoch, self._counted), self._supervisor.cast.rules
+        commit = HostCommit(number, intents, why, rules, lambda: self._settled(commit))
         self._registry.host_commits.add(commit)
         self._supervisor.judge_host(commit)
         return commit

@@ -16,15 +16,17 @@ from footlights.fair_share import eviction_candidate
 from footlights.ids import epoch_of_session, owner_of
 from footlights.params import SessionParams
 from footlights.session.core import SessionCore
+from footlights.speaker import checked_about, speaker_of
 from footlights.stream.commit_feed import Bell
 from footlights.turn.summary import outcome_of, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from footlights.events import InterruptReason
+    from footlights.events import InterruptReason, JsonValue
     from footlights.models.prompts import Persona
     from footlights.params import TurnParams
+    from footlights.speaker import Speaker
     from footlights.stage.host_commits import HostCommit
     from footlights.stage.supervisor import Supervisor
     from footlights.stream.outbox import DetachReason, Outbox
@@ -71,16 +73,17 @@ class SessionRegistry:
 
     def start(self, params: SessionParams) -> SessionCore:
         self._check_places()
-        name, remote_models = params.session_id, params.remote_models
+        name = params.session_id
         if name in self.sessions:
             raise InvalidCommand(f"A session named {name} is open.")
         if name is None:
             self._sessions_started += 1
-            return self._open(f"s{self.epoch}-{self._sessions_started:06d}", 1, remote_models)
-        # A name may be used again in the same epoch, a turn id may not: number on from the highest.
-        return self._open(name, self._highest_turn + 1, remote_models)
+            name, first_number = f"s{self.epoch}-{self._sessions_started:06d}", 1
+        else:  # a name may be used again in the same epoch, a turn id may not: number on from the highest
+            first_number = self._highest_turn + 1
+        return self._open(speaker_of(name, params.about), first_number, params.remote_models)
 
-    def resume(self, session_id: str, *, remote_models: bool) -> SessionCore:
+    def resume(self, session_id: str, *, remote_models: bool, about: Mapping[str, JsonValue]) -> SessionCore:
         check_text("A session id", session_id)
         if session_id in self.sessions:
             return self.sessions[session_id]
@@ -90,7 +93,7 @@ class SessionRegistry:
         elif epoch >= self.epoch:
             raise UnknownSession(f"There is no open session {session_id}.")
         self._check_places()
-        return self._open(session_id, self._highest_turn + 1, remote_models)
+        return self._open(speaker_of(session_id, checked_about(about)), self._highest_turn + 1, remote_models)
 
     def find(self, session_id: str) -> SessionCore:
         check_text("A session id", session_id)
@@ -194,10 +197,11 @@ class SessionRegistry:
         if self.tracer is not None:
             self.tracer.trace(turn.replay)
 
-    def _open(self, session_id: str, first_number: int, remote_models: bool | None) -> SessionCore:
+    def _open(self, speaker: Speaker, first_number: int, remote_models: bool | None) -> SessionCore:
         agreed = self._supervisor.cast.remote_models if remote_models is None else remote_models
-        self._closed.pop(session_id, None)
-        session = self.sessions[session_id] = SessionCore(self, self._supervisor, session_id, first_number, agreed)
+        self._closed.pop(speaker.session_id, None)
+        session = SessionCore(self, self._supervisor, speaker, first_number, agreed)
+        self.sessions[speaker.session_id] = session
         return session
 
     def _check_places(self) -> None:

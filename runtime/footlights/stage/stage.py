@@ -27,6 +27,7 @@ from footlights.events import InterruptReason
 from footlights.limits import Limits
 from footlights.params import SessionParams
 from footlights.session.session import InteractionSession
+from footlights.stage.cast_changes import added, removed
 from footlights.stage.host_commits import HostCommits
 from footlights.stage.registry import SessionRegistry
 from footlights.stage.supervisor import Supervisor
@@ -36,18 +37,23 @@ from footlights.trace.files import TraceFiles
 from footlights.trace.tracer import Tracer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 
     from footlights.authority.intents import Intent
     from footlights.authority.ledger.protocol import Ledger
+    from footlights.authority.rules import Rule
     from footlights.authority.visibility import User
     from footlights.cast import Cast
-    from footlights.events import CommitFinal
+    from footlights.events import CommitFinal, JsonValue
     from footlights.models.pool import ModelStatus
     from footlights.models.prompts import Persona
+    from footlights.tools.tool import Tool
     from footlights.turn.lifecycle import TurnState
     from footlights.turn.summary import TurnSummary
     from footlights.turn.turn import WallClock
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @frozen
@@ -112,16 +118,19 @@ class Stage:
         return InteractionSession(self._registry.find_closed(session_id))
 
     @enable_ki_protection
-    def resume(self, session_id: str, *, remote_models: bool = False) -> InteractionSession:
+    def resume(
+        self, session_id: str, *, remote_models: bool = False, about: Mapping[str, JsonValue] = _NOTHING
+    ) -> InteractionSession:
         """The session with this id; opened again if it is from an earlier epoch, or was named by the host.
 
         Consent is not kept: a session that is opened again uses no remote model unless `remote_models` is true,
-        whatever the default of the cast.
+        whatever the default of the cast. Nor is what the host said about the player, so `about` says it again, as in
+        `SessionParams`. A session that is open stays as it is.
 
         Raises `UnknownSession` for an id that this epoch has not given out or whose session is closed, and the errors
         of `start`.
         """
-        return InteractionSession(self._registry.resume(session_id, remote_models=remote_models))
+        return InteractionSession(self._registry.resume(session_id, remote_models=remote_models, about=about))
 
     async def commit(self, intents: Sequence[Intent], why: str) -> CommitFinal:
         """Have the rules judge intents of the host itself, outside of sessions, and wait until that is durable.
@@ -180,9 +189,40 @@ class Stage:
         return self._registry.persona(name)
 
     @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules, in the order of the cast."""
+        return tuple(self._supervisor.cast.rules)
+
+    @property
     def tools(self) -> tuple[str, ...]:
         """The names of the tools, in the order of the cast."""
         return tuple(self._supervisor.cast.tools)
+
+    @enable_ki_protection
+    def add(
+        self,
+        *,
+        personas: Mapping[str, Persona] = _NOTHING,
+        tools: Iterable[Tool] = (),
+        rules: Mapping[str, Rule] = _NOTHING,
+    ) -> None:
+        """Add personas, tools and rules to the cast: all of them, for the turns that begin from now on.
+
+        A turn that has begun, or waits in its session, keeps what there was. Rules are asked after those that there
+        are. Raises `RegistrationError` for a name that is used, and for what a cast refuses; then nothing is added.
+        """
+        self._supervisor.cast = added(self._supervisor.cast, personas, tools, rules)
+
+    @enable_ki_protection
+    def remove(
+        self, *, personas: Collection[str] = (), tools: Collection[str] = (), rules: Collection[str] = ()
+    ) -> None:
+        """Take personas, tools and rules away, by their names: all of them, for the turns that begin from now on.
+
+        A turn that has begun, or waits in its session, keeps them. Raises `RegistrationError` for an unknown name, for
+        the last persona, and for a tool that a persona that stays has; then nothing is removed.
+        """
+        self._supervisor.cast = removed(self._supervisor.cast, personas, tools, rules)
 
     def prewarm(self, model_id: str) -> None:
         """Begin to load a model, so that the first turn need not wait for it. Raises `InvalidCommand`."""

@@ -39,6 +39,7 @@ class Supervisor:
 
     def __init__(self, cast: Cast, ledger: Ledger, world: World, limits: Limits) -> None:
         self.cast = cast
+        """The cast of the next turn. A turn keeps the one that it began with."""
         self.ledger = ledger
         self.limits = limits
         self.running_turns = 0
@@ -49,7 +50,7 @@ class Supervisor:
         self.closing = trio.Event()
         self.closed = trio.Event()
         self.pool = cast.make_pool(cast.models)
-        self._committer = cast.make_committer(ledger, world, cast.rules, limits)
+        self._committer = cast.make_committer(ledger, world, limits)
         self._watchdog = cast.make_watchdog(limits)
         self._graces: dict[Turn, trio.CancelScope] = {}
         self._turns: trio.Nursery | None = None
@@ -144,7 +145,7 @@ class Supervisor:
         try:
             with contained(partial(_fail, turn)), turn.scope:
                 if not turn.is_interrupted:
-                    await self.cast.perform(turn, self)
+                    await turn.cast.perform(turn, self)
                     _finish(turn)
         finally:
             self.running_turns -= 1

@@ -21,6 +21,7 @@ from attrs import field, frozen
 from footlights.authority.approvals import answer_in
 from footlights.authority.intents import Intent, check_intent
 from footlights.errors import InvalidCommand, RegistrationError
+from footlights.speaker import Speaker
 from footlights.tools.artifact_notes import ArtifactNote
 from footlights.wire.values import Unfit, json_value
 
@@ -69,15 +70,29 @@ class ToolContext:
         "_staged",
         "_thread",
         "_world",
+        "persona",
         "session_id",
+        "speaker",
         "tool_call_id",
         "turn_id",
     )
 
     def __init__(
-        self, session_id: str, turn_id: str, tool_call_id: str, world: World, reserve_intent: Callable[[int], bool]
+        self,
+        session_id: str,
+        turn_id: str,
+        tool_call_id: str,
+        world: World,
+        reserve_intent: Callable[[int], bool],
+        *,
+        persona: str = "default",
+        speaker: Speaker | None = None,
     ) -> None:
         """`reserve_intent` takes the size of an intent and returns whether it counts; it raises at a limit."""
+        self.persona = persona
+        """The name of the persona that called the tool."""
+        self.speaker = Speaker(session_id) if speaker is None else speaker
+        """The player of the session, with what the host says about it."""
         self.session_id = session_id
         self.turn_id = turn_id
         self.tool_call_id = tool_call_id

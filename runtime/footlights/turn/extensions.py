@@ -35,6 +35,7 @@ from footlights.events import (
 if TYPE_CHECKING:
     from footlights.authority.world import World
     from footlights.limits import Limits
+    from footlights.speaker import Speaker
     from footlights.turn.turn import Turn
 
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
@@ -88,6 +89,16 @@ class InteractionContext:
     def input(self) -> str:
         """What the player said; empty once the turn is settled."""
         return self._turn.input
+
+    @property
+    def persona(self) -> str:
+        """The name of the persona that the player addresses."""
+        return self._turn.persona_name
+
+    @property
+    def speaker(self) -> Speaker:
+        """The player of the session, with what the host says about it."""
+        return self._turn.speaker
 
     @property
     def world(self) -> Any:

@@ -30,6 +30,7 @@ from footlights.events import (
     DeliveryClass,
     ErrorInfo,
     EventType,
+    Ext,
     Heard,
     InterruptReason,
     ModelSelected,
@@ -53,12 +54,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from footlights.authority.intents import Intent
+    from footlights.authority.rules import RuleBook
+    from footlights.cast import Cast
     from footlights.events import JsonValue
     from footlights.limits import Limits
+    from footlights.models.prompts import Persona
     from footlights.params import TurnParams
+    from footlights.speaker import Speaker
     from footlights.stream.outbox import Outbox
     from footlights.turn.model_phase import ModelEvent
 
+ADDRESSED = "ext.footlights.turn"
+"""The namespace of the `ext` of `turn_accepted`."""
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
 _ENDED = frozenset({TurnState.INTERRUPTED, TurnState.FINAL, TurnState.COMMITTED, TurnState.IN_DOUBT})
 
@@ -93,7 +100,10 @@ class TurnHost(Protocol):
     clock: Clock
     wall_clock: WallClock
     remote_models: bool
+    speaker: Speaker
 
+    @property
+    def cast(self) -> Cast: ...
     def turn_stopping(self, turn: Turn) -> None: ...
     def turn_ended(self, turn: Turn) -> None: ...
     def turn_settled(self, turn: Turn) -> None: ...
@@ -110,6 +120,7 @@ class Turn:
         "_intents_left",
         "_model",
         "_text_bytes_left",
+        "cast",
         "commit",
         "context",
         "cut",
@@ -144,6 +155,8 @@ class Turn:
         request_id: str | None = None,
     ) -> None:
         self._host = host
+        self.cast = host.cast
+        """The cast at the beginning of the turn; later changes of it concern later turns."""
         self.session_id = session_id
         self.turn_id = turn_id
         self.input = said
@@ -183,6 +196,23 @@ class Turn:
         return self._host.remote_models
 
     @property
+    def speaker(self) -> Speaker:
+        """The player of the session."""
+        return self._host.speaker
+
+    @property
+    def persona_name(self) -> str:
+        return self.params.persona or self.cast.default_persona
+
+    @property
+    def persona(self) -> Persona:
+        return self.cast.personas[self.persona_name]
+
+    @property
+    def rules(self) -> RuleBook:
+        return self.cast.rules
+
+    @property
     def is_waiting(self) -> bool:
         return self.lifecycle.state is TurnState.ACCEPTED
 
@@ -199,7 +229,7 @@ class Turn:
 
     @enable_ki_protection
     def accept(self, turns_ahead: int) -> None:
-        self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead))
+        self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead, ext=self._addressed()))
 
     def run(self) -> None:
         """Leave the queue: from now on the actors may emit."""
@@ -368,6 +398,13 @@ class Turn:
 
     def _too_much(self) -> TooLarge:
         return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")
+
+    def _addressed(self) -> Ext | None:
+        """The persona and the name of the player, unless the turn names none and the host said nothing."""
+        if self.params.persona is None and not self.speaker.is_described:
+            return None
+        name = self.speaker.name
+        return Ext(ADDRESSED, {"persona": self.persona_name, **({} if name is None else {"speaker": name})})
 
     def _draft_terminal(self, interruption: Interruption) -> Entry:
         heard = Heard(self.heard_seq, self.replay.text_until(self.heard_seq)) if self.heard_seq >= 0 else None

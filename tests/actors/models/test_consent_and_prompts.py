@@ -105,7 +105,7 @@ async def test_a_session_that_comes_back_has_to_agree_again(default: bool, befor
 
 
 TWO = {
-    "innkeeper": Persona(text="You keep the inn.", facts=lambda world: [Fact("rooms", str(world["rooms"]))]),
+    "innkeeper": Persona(text="You keep the inn.", facts=lambda world, _: [Fact("rooms", str(world["rooms"]))]),
     "analyst": Persona(text="You count.", models=("b",), tools=frozenset()),
 }
 
@@ -146,7 +146,7 @@ def test_somebody_must_speak() -> None:
 
 
 async def test_facts_that_raise_end_only_their_turn() -> None:
-    def broken(world: object) -> list[Fact]:
+    def broken(world: object, _: object) -> list[Fact]:
         raise LookupError
 
     events = await one_turn(standard_cast(Listener(), personas=Persona(facts=broken)))

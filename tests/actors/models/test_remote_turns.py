@@ -139,7 +139,7 @@ async def test_a_tool_is_not_run_with_other_arguments_than_the_model_meant(
 
 
 async def test_a_fact_that_no_model_could_be_told_ends_the_turn_and_nothing_is_sent() -> None:
-    persona = Persona(facts=lambda _: [Fact("rumour", f"{SAID} \ud800")])
+    persona = Persona(facts=lambda *_: [Fact("rumour", f"{SAID} \ud800")])
     async with open_wire_server() as server:
         async with open_stage(standard_cast(messages.model_at(server), personas=persona)) as stage:
             events = await take_turn(stage.start(), "A room?")

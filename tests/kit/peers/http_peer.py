@@ -11,7 +11,7 @@ from urllib.parse import quote
 import h11
 import httpx2
 import trio
-from attrs import asdict, define, field, frozen
+from attrs import define, field, frozen
 
 from footlights import CommitOutcome, Detached, EventType, SessionParams, Stage, StreamEvent, open_stage, wire
 from footlights.stream.cursor import Cursor
@@ -76,7 +76,7 @@ class House:
         return str(self.client.base_url)
 
     async def start(self, params: SessionParams | None = None) -> HttpGuest:
-        body = None if params is None else {"params": asdict(params)}
+        body = None if params is None else {"params": write_params(params)}
         answer = await self.client.post("/v1/sessions", json=body)
         return HttpGuest(self.client, taken(answer, 201)["session_id"])
 

@@ -18,9 +18,11 @@ from footlights import (
     ToolCallStarted,
     TurnParams,
 )
+from footlights.speaker import Speaker
 from footlights.stream.fast_path import NONE
 from footlights.stream.outbox import Outbox
 from footlights.turn.turn import Clock, Turn, WallClock
+from footlights_actors import standard_cast
 
 Command: TypeAlias = tuple[str, int, int]
 """The action, its turn or subscriber, and its amount."""
@@ -34,6 +36,8 @@ class House:
     def __init__(self, limits: Limits, *, asks_always: bool) -> None:
         self.limits = limits
         self.remote_models = False
+        self.speaker = Speaker("s1")
+        self.cast = standard_cast()
         self.clock: Clock = trio.current_time
         self.wall_clock: WallClock = trio.current_time
         self.outboxes: tuple[Outbox, ...] = ()

@@ -38,9 +38,11 @@ from footlights import (
     TurnState,
     WarmState,
 )
+from footlights.speaker import Speaker
 from footlights.stream.outbox import Outbox
 from footlights.testing import payloads
 from footlights.turn.turn import Clock, Turn, WallClock
+from footlights_actors import standard_cast
 
 CANCELED, STALLED = InterruptReason.CANCELED, InterruptReason.STALLED
 ASKED = ToolCallStarted("c1", "rent_room")
@@ -59,6 +61,8 @@ class Host:
         self.limits = limits or Limits()
         self.wall = 1_000.0
         self.remote_models = False
+        self.speaker = Speaker("s1")
+        self.cast = standard_cast()
         self.outbox = Outbox(self.limits, lambda: None, lambda _: None)
         self.outboxes: tuple[Outbox, ...] = (self.outbox,)
         self.clock: Clock = trio.current_time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -11,13 +11,16 @@ from footlights import (
     Busy,
     CommitOutcome,
     EventType,
+    Fact,
     InvalidCommand,
     LedgerUnavailable,
     Limits,
     MemoryLedger,
+    Persona,
     SessionClosed,
     SessionParams,
     SessionState,
+    Speaker,
     TurnParams,
     UnknownSession,
     open_stage,
@@ -26,7 +29,7 @@ from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.errors import RateLimited
+from footlights_transports.errors import RateLimited, Unauthorized
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -362,3 +365,23 @@ async def test_who_asks_for_a_commit_while_the_ledger_cannot_be_read_may_ask_aga
         await access.finalize(NOBODY, session_id, last)
         with pytest.raises(Busy):
             await access.finalize(NOBODY, session_id, forgotten)
+
+
+async def test_a_session_that_a_subscriber_opens_again_is_told_by_a_game_server_alone() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def see(world: Any, speaker: Speaker) -> list[Fact]:
+        seen.append(speaker.about)
+        return []
+
+    about: dict[str, Any] = {"name": "Bob"}
+    async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Hm.")]), personas=Persona(facts=see))) as stage:
+        access = SessionAccess(stage, AccessPolicy(TOKENS, roles={"bob": {"game_server": True}}))
+        with pytest.raises(Unauthorized, match="Only a game server"):
+            access.subscribe(ANN, "ann:inn", {}, (), about=about)
+        assert stage.open_sessions == 0
+        access.subscribe(BOB, "bob:inn", {}, (), about=about)
+        access.subscribe(ANN, "ann:inn", {}, ())
+        for user, session_id in ((BOB, "bob:inn"), (ANN, "ann:inn")):
+            await access.finalize(user, session_id, access.begin_turn(user, session_id, "Hm?", TurnParams()))
+    assert seen == [about, {}]

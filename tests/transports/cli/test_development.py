@@ -42,7 +42,7 @@ def innkeeper(prompt):
     return [Say("Done.")] if prompt.rounds or "tool" not in prompt.user else [Call("rent_room", {"room": "cellar"})]
 
 
-def facts(world):
+def facts(world, _):
     return [Fact("purse", world["purse"] + "coins")]  # the facts' line
 
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from footlights import BudgetTier, Limits, Sampling, TurnFinal, TurnParams, WarmState, open_stage
+from footlights.speaker import Speaker
 from footlights.testing import only, take_turn
 from footlights_actors import ScriptedModel
 from footlights_actors.demo.tavern.world import opening_hour
@@ -46,7 +47,7 @@ from footlights_actors import Say, ScriptedModel, standard_cast
 def script(prompt):
     return [Say("Aye.")]
 
-def knows(world):
+def knows(world, speaker):
     return [Fact("mood", world["mood"])]
 
 def oracle(*, model_id, answer="Perhaps."):
@@ -287,7 +288,7 @@ def test_a_file_describes_a_whole_game(folder: Path) -> None:
     assert (innkeeper.text, innkeeper.tools) == ("You keep the inn.", frozenset({"shout"}))
     assert (innkeeper.models, guest.models) == (("sybil", "odo"), ())
     assert cast.fallback is False
-    assert [fact.text for fact in innkeeper.facts(cast.world.view())] == ["merry"]
+    assert [fact.text for fact in innkeeper.facts(cast.world.view(), Speaker("s"))] == ["merry"]
     assert (guest.text, guest.tools) == ("", None)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import socket
 import ssl
 from contextlib import AsyncExitStack
 from functools import partial
@@ -46,6 +48,45 @@ STALLING = ScriptedModel(lambda _: (Say("Well,"), Stall()))
 
 async def connect(house: House) -> trio.SocketStream:
     return await trio.open_tcp_stream("127.0.0.1", house.listening.port)
+
+
+async def test_whoever_hangs_up_before_a_line_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = 0
+    serve = http_server._Server.serve
+
+    async def count(server: http_server._Server, stream: trio.SocketStream) -> None:
+        nonlocal served
+        served += 1
+        await serve(server, stream)
+
+    monkeypatch.setattr(http_server._Server, "serve", count)
+    async with open_house() as house:
+        for _ in range(100):
+            with socket.create_connection(("127.0.0.1", house.listening.port)) as gone:
+                gone.sendall(b"G")
+        async with await connect(house) as stream:
+            await stream.send_all(GET)
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+    assert served == 1
+
+
+async def test_a_server_without_file_descriptors_goes_on_when_it_has_some(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    accept = socket.socket.accept
+    failures = iter([OSError(errno.EMFILE, "Too many open files"), ConnectionAbortedError()])
+
+    def fail_twice(listener: socket.socket) -> tuple[socket.socket, object]:
+        for failure in failures:
+            raise failure
+        return accept(listener)
+
+    async with open_house() as house:
+        monkeypatch.setattr(socket.socket, "accept", fail_twice)
+        async with await connect(house) as stream:
+            await stream.send_all(GET)
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+    assert "Too many open files" in caplog.text
 
 
 async def read_all(stream: trio.SocketStream) -> bytes:

@@ -6,6 +6,7 @@ Every method either does what it says or raises a `FootlightsError` whose code i
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
 
     from footlights import InteractionSession, SessionParams, Stage, Subscription, TurnParams
     from footlights.authority import CommitRecord, Intent
-    from footlights.events import CommitFinal
+    from footlights.events import CommitFinal, JsonValue
     from footlights.modes import ModeDecision
     from footlights.stream.commit_feed import CommitFeed
     from footlights_transports.access.policy import User
 
 
 MAX_CLOSED = 10_000
+_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class AccessWatch(Protocol):
@@ -149,6 +151,7 @@ class SessionAccess:
 
     def start(self, user: User, params: SessionParams) -> InteractionSession:
         self._check_doors()
+        self._check_about(user, params.about)
         self._check_room(user)
         params = self.policy.named_for(user, params)
         if params.session_id is None and user.name is not None:
@@ -177,19 +180,21 @@ class SessionAccess:
         terminal_seen: Collection[str],
         *,
         remote_models: bool = False,
+        about: Mapping[str, JsonValue] = _NOTHING,
     ) -> Subscription:
         """Subscribe to a session.
 
         With a cursor, the session may be from before a restart, and is then opened again; or it may have been closed
         recently, and then the stream has what was missed, and ends. Consent is not kept over a restart, so
-        `remote_models` gives it again.
+        `remote_models` gives it again; nor is what a game server said about the player, so `about` says it again.
         """
+        self._check_about(user, about)
         if after is None:
             session = self.session(user, session_id)
         else:
             self.policy.check_owner(user, session_id)
             self.idleness.use(session_id)
-            session = self._returned_to(user, session_id, remote_models)
+            session = self._returned_to(user, session_id, remote_models, about)
         return session.subscribe(after=after, terminal_seen=terminal_seen)
 
     def begin_turn(
@@ -339,16 +344,22 @@ class SessionAccess:
         while len(self._closed) > MAX_CLOSED:
             self._closed.popitem(last=False)
 
-    def _returned_to(self, user: User, session_id: str, remote_models: bool) -> InteractionSession:
+    def _returned_to(
+        self, user: User, session_id: str, remote_models: bool, about: Mapping[str, JsonValue]
+    ) -> InteractionSession:
         try:
             return self.stage.session(session_id)
         except UnknownSession:
             if session_id in self._closed:
                 return self.stage.closed_session(session_id)
             self._check_room(user)
-            session = self.stage.resume(session_id, remote_models=remote_models)
+            session = self.stage.resume(session_id, remote_models=remote_models, about=about)
             self._open.setdefault(user, set()).add(session_id)
             return session
+
+    def _check_about(self, user: User, about: Mapping[str, JsonValue]) -> None:
+        if about and not self.policy.is_game_server(user):
+            raise Unauthorized("Only a game server says something about a player: game_server = true, in [users].")
 
     def _rate(self, user: User, now: float) -> RateLimiter:
         if user not in self._rates:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from footlights.params import SessionParams
 from footlights_transports.client.address import Address
 from footlights_transports.client.commands import Commands
 from footlights_transports.client.protocol import text_in
@@ -26,9 +27,9 @@ from footlights_transports.client.session import ClientSession, write_params
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
 
-    from footlights.params import SessionParams
+    from footlights.events import JsonValue
 
 
 class Client:
@@ -41,19 +42,23 @@ class Client:
         """Start a session. Raises what `stage.start` raises, and `ConnectionLost`: then it may have been started."""
         fields = {} if params is None else {"params": write_params(params)}
         result = await self._commands.call("start", fields, again=False)
-        consent = params is not None and params.remote_models is True
-        return self.session(text_in(result, "session_id"), remote_models=consent)
+        given = SessionParams() if params is None else params
+        consent = given.remote_models is True
+        return self.session(text_in(result, "session_id"), remote_models=consent, about=given.about)
 
     async def world(self) -> Any:
         """The world, as far as the user may see it."""
         return (await self._commands.call("world", {}, again=True)).get("world")
 
-    def session(self, session_id: str, *, remote_models: bool = False) -> ClientSession:
+    def session(
+        self, session_id: str, *, remote_models: bool = False, about: Mapping[str, JsonValue] | None = None
+    ) -> ClientSession:
         """A session that exists already: started by another client, or before a restart of the server.
 
         A server that was restarted has forgotten the session's consent to remote models; `remote_models` renews it.
+        The same holds for what a game server said about the player, and `about`.
         """
-        return ClientSession(session_id, self._commands, remote_models=remote_models)
+        return ClientSession(session_id, self._commands, remote_models=remote_models, about=about or {})
 
 
 @asynccontextmanager

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from footlights.authority import CommitRecord
+    from footlights.events import JsonValue
     from footlights.params import SessionParams, TurnParams
     from footlights_transports.client.commands import Commands
 
@@ -38,10 +39,14 @@ class Commit:
 class ClientSession:
     """One player's conversation, on a server. Made by `client.start` and `client.session`."""
 
-    def __init__(self, session_id: str, commands: Commands, *, remote_models: bool = False) -> None:
+    def __init__(
+        self, session_id: str, commands: Commands, *, remote_models: bool, about: Mapping[str, JsonValue]
+    ) -> None:
         self.session_id = session_id
         self.remote_models = remote_models
         """The consent that is given again if a restarted server has to reopen the session."""
+        self.about = about
+        """The same for what a game server says about the player."""
         self.commands = commands
         self.is_closed = False
         """Whether this client closed it."""

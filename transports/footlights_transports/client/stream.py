@@ -265,6 +265,8 @@ class _Feed:
             fields["after"] = self._progress.cursor
             fields["terminal_seen"] = sorted(self._progress.terminal_seen)
             fields["remote_models"] = session.remote_models
+            if session.about:
+                fields["about"] = dict(session.about)
         command = write_command("subscribe", _SUBSCRIBE, fields)
         connection = await dial(session.commands.address, session.commands.nursery, in_batches=True)
         try:

@@ -149,7 +149,7 @@ PERSONA = (
         "models", TEXTS, "The names of its models, each for when those before it fail; the first of all if not set."
     ),
     Setting("tools", TEXTS, "The names of the tools that it may use; all if not set."),
-    Setting("facts", IMPORT, "A function that makes its facts from the world."),
+    Setting("facts", IMPORT, "A function that makes its facts from the world and the speaker."),
 )
 
 SAMPLING = (

@@ -14,6 +14,7 @@ events from before can still be polled.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from footlights.stage.stage import open_stage
@@ -22,23 +23,27 @@ from footlights_transports.embed.trio_thread import StageThreadDied, TrioThread
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from types import TracebackType
 
     from footlights.authority.intents import Intent
     from footlights.authority.ledger.protocol import Ledger
+    from footlights.authority.rules import Rule
     from footlights.cast import Cast
-    from footlights.events import CommitFinal
+    from footlights.events import CommitFinal, JsonValue
     from footlights.limits import Limits
+    from footlights.models.prompts import Persona
     from footlights.params import SessionParams
     from footlights.session.session import InteractionSession
     from footlights.stage.stage import Stage
+    from footlights.tools.tool import Tool
     from footlights.trace.files import TraceFiles
     from footlights_transports.embed.ticket import Ticket
     from footlights_transports.embed.trio_thread import Inside
 
 T = TypeVar("T")
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class StageThread:
@@ -100,10 +105,31 @@ class StageThread:
         return self._listen(lambda stage: stage.start(params), None, ())
 
     def resume(
-        self, session_id: str, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()
+        self,
+        session_id: str,
+        after: Mapping[str, int] | None = None,
+        terminal_seen: Collection[str] = (),
+        *,
+        about: Mapping[str, JsonValue] = _NOTHING,
     ) -> ThreadSession:
         """The session with this id, subscribed from there on. Raises what `Stage.resume` and `subscribe` raise."""
-        return self._listen(lambda stage: stage.resume(session_id), after, terminal_seen).result()
+        return self._listen(lambda stage: stage.resume(session_id, about=about), after, terminal_seen).result()
+
+    def add(
+        self,
+        *,
+        personas: Mapping[str, Persona] = _NOTHING,
+        tools: Iterable[Tool] = (),
+        rules: Mapping[str, Rule] = _NOTHING,
+    ) -> None:
+        """Add personas, tools and rules for the turns that begin from now on. See `Stage.add`."""
+        self.call(lambda stage: stage.add(personas=personas, tools=tools, rules=rules))
+
+    def remove(
+        self, *, personas: Collection[str] = (), tools: Collection[str] = (), rules: Collection[str] = ()
+    ) -> None:
+        """Take personas, tools and rules away, by their names. See `Stage.remove`."""
+        self.call(lambda stage: stage.remove(personas=personas, tools=tools, rules=rules))
 
     @property
     def world(self) -> Any:

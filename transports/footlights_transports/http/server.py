@@ -121,7 +121,6 @@ class _Server(Acceptor):
             connection.leave()
             del connection.stream  # they hold each other, and would be left to the collector
             self._look_whether_empty()
-            await trio.aclose_forcefully(stream)
 
     def _fail(self, error: BaseException) -> None:
         self.access.incidents.failed("http_connection", error, logging.WARNING)

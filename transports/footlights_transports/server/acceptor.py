@@ -6,6 +6,9 @@ down in order: when it is cancelled, it accepts nothing more, and connections ha
 
 from __future__ import annotations
 
+import os
+import select
+import socket
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
 
     from footlights_transports.access.policy import User, WireLimits
     from footlights_transports.access.session_access import SessionAccess
+
+_MAX_ACCEPTED_IN_A_STEP = 256
+_PAUSE_WITHOUT_RESOURCES = 0.1
+_HUNG_UP = getattr(select, "POLLRDHUP", 0)
+_MAX_LINE = 16_384
 
 
 class PendingConnection:
@@ -80,7 +88,7 @@ class Acceptor(ABC):
         """
         hold_no_input()
         self.access.policy.check_address(host)
-        listeners = await trio.open_tcp_listeners(port, host=host)
+        listeners = [_plain(each) for each in await trio.open_tcp_listeners(port, host=host)]
         if port == 0:
             # A name may have several addresses, and each would get a port of its own.
             _close(listeners[1:])
@@ -88,13 +96,45 @@ class Acceptor(ABC):
 
         async def accept() -> None:
             with trio.CancelScope() as accepting:
-                task_status.started(Listening(listeners[0].socket.getsockname()[1], accepting.cancel))
-                await trio.serve_listeners(self.serve, listeners, handler_nursery=self.connections)
+                task_status.started(Listening(listeners[0].getsockname()[1], accepting.cancel))
+                try:
+                    async with trio.open_nursery() as nursery:
+                        for each in listeners:
+                            nursery.start_soon(self._accept_from, each)
+                finally:
+                    _close(listeners)
 
         try:
             await self.run(accept)
         finally:
             _close(listeners)
+
+    async def _accept_from(self, listener: socket.socket) -> None:
+        """Accept clients, at most one that is still there in each step of the event loop.
+
+        Those that hung up are closed before anything is built for them. Otherwise whoever only connects and hangs up,
+        which costs almost nothing, makes everybody else wait in the kernel's queue.
+        """
+        while True:
+            await trio.lowlevel.wait_readable(listener)
+            for _ in range(_MAX_ACCEPTED_IN_A_STEP):
+                try:
+                    client, _ = listener.accept()
+                except (BlockingIOError, ConnectionError):
+                    break
+                except OSError as error:  # there are no more file descriptors, or no more memory for sockets
+                    self.access.incidents.refused("connection", os.strerror(error.errno or 0))
+                    await trio.sleep(_PAUSE_WITHOUT_RESOURCES)
+                    break
+                if not _has_hung_up(client):
+                    client.setblocking(False)
+                    self.connections.start_soon(self._serve_and_close, client)
+                    break
+                client.close()
+
+    async def _serve_and_close(self, client: socket.socket) -> None:
+        with client:
+            await self.serve(trio.SocketStream(trio.socket.from_stdlib_socket(client)))
 
     async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
         """Accept, and go on when that ends, until cancelled; then wait for the connections to end."""
@@ -139,6 +179,27 @@ class Acceptor(ABC):
         self.pending.pop(connection, None)
 
 
-def _close(listeners: Sequence[trio.SocketListener]) -> None:
+def _plain(listener: trio.SocketListener) -> socket.socket:
+    plain = socket.socket(fileno=listener.socket.detach())
+    plain.setblocking(False)
+    return plain
+
+
+def _has_hung_up(client: socket.socket) -> bool:
+    """Whether a new client sends nothing more and has not sent even one line. Only Linux tells."""
+    if not _HUNG_UP:
+        return False
+    ready = select.poll()
+    ready.register(client, _HUNG_UP)
+    try:
+        if not ready.poll(0) or b"\n" in client.recv(_MAX_LINE, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            return False
+        client.recv(_MAX_LINE, socket.MSG_DONTWAIT)  # closing a socket with unread input would reset the connection
+    except OSError:
+        pass
+    return True
+
+
+def _close(listeners: Sequence[socket.socket]) -> None:
     for each in listeners:
-        each.socket.close()
+        each.close()

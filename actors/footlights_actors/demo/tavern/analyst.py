@@ -12,7 +12,7 @@ ANALYST = (
 """One line, because every line after it is a fact."""
 
 
-def accounts(tavern: Tavern) -> list[Fact]:
+def accounts(tavern: Tavern, _: object = None) -> list[Fact]:
     """The facts of the analyst, the most important first."""
     rooms = tavern["rooms"].values()
     let = sum(room["guest"] is not None for room in rooms)

@@ -29,7 +29,7 @@ _PRICED = re.compile(r"([^,]+?) for (\d+) coins?(?:, |$)")
 _LET = re.compile(r"([^,]+?) to ([^,]+)(?:, |$)")
 
 
-def known(tavern: Tavern) -> list[Fact]:
+def known(tavern: Tavern, _: object = None) -> list[Fact]:
     """The facts of the innkeeper, the most important first."""
     rooms = sorted(tavern["rooms"].values(), key=lambda room: room["price"])
     free = [f"{room['name']} for {coins(room['price'])}" for room in rooms if not room["guest"]]

@@ -32,7 +32,15 @@ def offering(tool: Tool) -> Tool:
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolReturn | JsonValue:
         world = JsonWorld(context.world)
-        inner = ToolContext(context.session_id, context.turn_id, context.tool_call_id, world, lambda _: True)
+        inner = ToolContext(
+            context.session_id,
+            context.turn_id,
+            context.tool_call_id,
+            world,
+            lambda _: True,
+            persona=context.persona,
+            speaker=context.speaker,
+        )
         answer = await tool.run(arguments, inner)
         for intent in inner.staged:
             payload = cast("dict[str, JsonValue]", intent.payload)

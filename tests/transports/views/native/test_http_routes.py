@@ -530,3 +530,18 @@ async def test_a_feed_ends_when_its_part_is_hidden() -> None:
             taken(await house.client.post("/v1/commits", json=PAYING, headers=bearer(EVE)))
             text = (text + await answer.read_all()).partition(b"event: ")[2]
         assert text == b'detached\ndata: {"notice":"detached","reason":"unauthorized"}\n\n'
+
+
+@pytest.mark.parametrize("tokens", [{}, {"ann": ANN, "eve": EVE}], ids=["no tokens", "tokens"])
+async def test_nobody_but_a_game_server_says_something_about_a_player(tokens: dict[str, str]) -> None:
+    policy = AccessPolicy(tokens, roles={"eve": {"game_server": True}} if tokens else {})
+    body = {"params": {"session_id": "bob", "about": {"name": "Bob"}}}
+    async with open_house(policy=policy) as house:
+        answer = await house.client.post("/v1/sessions", json=body, headers=bearer(ANN) if tokens else {})
+        assert refused(answer) == (401, "unauthorized")
+        assert house.stage.open_sessions == 0
+        if tokens:
+            started = taken(await house.client.post("/v1/sessions", json=body, headers=bearer(EVE)), 201)
+            assert started["session_id"] == "eve:bob"
+            too_much = {"params": {"about": {"name": "B" * 5_000}}}
+            assert refused(await house.client.post("/v1/sessions", json=too_much, headers=bearer(EVE)))[0] == 400

@@ -120,7 +120,12 @@ class NativeConnection(Connection):
             case native.Subscribe():
                 self._check_may_follow(command.session_id)
                 wanted = access.subscribe(
-                    user, command.session_id, command.after, command.terminal_seen, remote_models=command.remote_models
+                    user,
+                    command.session_id,
+                    command.after,
+                    command.terminal_seen,
+                    remote_models=command.remote_models,
+                    about=command.about or {},
                 )
                 delivery = Delivery(self._broadcaster, wanted, self._writer)
                 followed = self._followed[command.session_id] = _Followed(wanted, delivery, trio.Event())

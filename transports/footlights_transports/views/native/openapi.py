@@ -9,6 +9,7 @@ from footlights.models.budget import BudgetTier
 from footlights.models.sampling import MAX_STOP_CHARS, MAX_STOPS, MAX_WHOLE
 from footlights.params import MAX_ANSWERS, BusyRule, Mode
 from footlights.session.begin_once import MAX_REQUEST_CHARS
+from footlights.speaker import MAX_ABOUT_BYTES
 from footlights.stage.host_commits import MAX_WHY_CHARS
 from footlights.wire import MAX_INTEGER
 from footlights_transports.http.openapi import (
@@ -43,7 +44,16 @@ def _number_or_null(least: float, most: float) -> Json:
 
 NATIVE_SCHEMAS: Mapping[str, Json] = {
     "StartSession": fields({"params": or_null(ref("SessionParams"))}),
-    "SessionParams": fields({"session_id": ID_OR_NULL, "remote_models": {"type": ["boolean", "null"]}}),
+    "SessionParams": fields(
+        {
+            "session_id": ID_OR_NULL,
+            "remote_models": {"type": ["boolean", "null"]},
+            "about": {
+                "type": ["object", "null"],
+                "description": f"What a game server says about the player; at most {MAX_ABOUT_BYTES} bytes.",
+            },
+        }
+    ),
     "BeginTurn": fields({"input": {"type": "string", "pattern": r"\S"}, "params": or_null(ref("TurnParams"))}, "input"),
     "TurnParams": fields(
         {

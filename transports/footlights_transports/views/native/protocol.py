@@ -22,6 +22,7 @@ from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import Sampling
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
+from footlights.speaker import checked_about
 from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.errors import BadFrame, CommandId, error_json
@@ -56,6 +57,8 @@ class Subscribe:
     terminal_seen: frozenset[str]
     remote_models: bool = False
     """Consent for a session that has to be opened again after a restart, because consent is not kept."""
+    about: Mapping[str, JsonValue] | None = None
+    """The same for what a game server says about the player."""
 
 
 @frozen
@@ -303,7 +306,7 @@ def _member(kind: type[Any]) -> Callable[[object], Any]:
     return lambda value: read(value, None)
 
 
-read_session_params = _params({"session_id": values.text, "remote_models": values.flag}, SessionParams)
+read_session_params = _params({"session_id": values.text, "remote_models": values.flag, "about": _json}, SessionParams)
 """`params` of `start`, from JSON. Raises `Unfit` or `InvalidCommand`."""
 read_sampling = _params(
     {
@@ -343,6 +346,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
         it.take_if_there("after", _cursors),
         it.take_if_there("terminal_seen", _names) or frozenset(),
         it.take_if_there("remote_models", values.flag) or False,
+        it.take_if_there("about", checked_about),
     ),
     "begin_turn": lambda it: BeginTurn(
         it.take("session_id", values.text),

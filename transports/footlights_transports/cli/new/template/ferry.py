@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from footlights import Fact, Intent, IntentType, Prompt, ToolContext, ToolError, ToolReturn, tool
+from footlights import Fact, Intent, IntentType, Prompt, Speaker, ToolContext, ToolError, ToolReturn, tool
 from footlights.authority import Ruling, accept, patch, refuse
 from footlights_actors import Call, Line, Say
 
@@ -12,7 +12,7 @@ FARE = 2
 BANKS = ("north", "south")
 
 
-def known(world: Any) -> list[Fact]:
+def known(world: Any, speaker: Speaker) -> list[Fact]:
     """His facts: the part of the world that a model gets with each prompt."""
     return [Fact("The boat", f"lies at the {world['boat']} bank"), Fact("The fare", f"{FARE} coins")]
 
