@@ -150,8 +150,8 @@ class Stage:
     def commits(self, *, after: str | None = None, under: str = "") -> CommitFeed:
         """The commits that change the world, in their order: after that commit, or from now on, without end.
 
-        `after` is the id of any commit in the ledger, also of before a restart. `under` is a JSON pointer: only changes
-        of that part of the world. Raises `InvalidCommand` for one that is no pointer.
+        `after` is the id of any commit in the ledger, also of before a restart, or `genesis` for all of them. `under`
+        is a JSON pointer: only changes of that part of the world. Raises `InvalidCommand` for one that is no pointer.
         """
         return CommitFeed(self._supervisor, self._registry.settling, after, under)
 

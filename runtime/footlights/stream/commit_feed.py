@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from footlights.stage.supervisor import Supervisor
 
 PAGE = 64
+GENESIS = "genesis"
+"""Stands for the id of the commit before the first."""
 
 
 class Bell:
@@ -70,7 +72,7 @@ class CommitFeed:
         if after is not None and type(after) is not str:
             raise InvalidCommand("after must be the id of a commit.")
         self.cursor = after
-        """The id of the last commit that was read, for `after`; None if there was none yet."""
+        """The id of the last commit that was read, for `after`; `genesis` before the first commit of the ledger."""
         self.under = under
         self._supervisor = supervisor
         self._settling = settling
@@ -91,7 +93,7 @@ class CommitFeed:
             is_settled = not rung.is_set() and self._supervisor.commits_waiting == 0
             if is_settled or (last and last[0].world_after == world.digest()):
                 # Else a commit is durable and not announced yet, or was announced meanwhile.
-                self._position, self.cursor = position, last[0].commit_id if last else None
+                self._position, self.cursor = position, last[0].commit_id if last else GENESIS
                 return world.view()
             await rung.wait()
 
@@ -100,8 +102,7 @@ class CommitFeed:
 
     async def __anext__(self) -> WorldCommit:
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self._position is None:
-            await self._find()
+        await self.begin()
         while True:
             while self._page:
                 record = self._page.popleft()
@@ -112,11 +113,15 @@ class CommitFeed:
                     return seen
             await self._read()
 
-    async def _find(self) -> None:
+    async def begin(self) -> None:
+        """Find the beginning, unless that is done. Raises what reading raises."""
+        if self._position is not None:
+            return
         if self.cursor is None:
             await self.start()
             return
-        self._position = await self._supervisor.ledger.position_of(self.cursor)
+        is_first = self.cursor == GENESIS
+        self._position = 0 if is_first else await self._supervisor.ledger.position_of(self.cursor)
         if self._position is None:
             raise InvalidCommand("The ledger has no commit with that id. Begin anew, with the world as it is.")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 from attrs import evolve
 
+from footlights.authority.patch import find_in
 from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
 from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from footlights.authority import CommitRecord, Intent
     from footlights.events import CommitFinal, JsonValue
     from footlights.modes import ModeDecision
+    from footlights.stream.commit_feed import CommitFeed
     from footlights_transports.access.policy import User
 
 
@@ -284,10 +286,35 @@ class SessionAccess:
         """A commit outside of sessions. Raises `Unauthorized` unless the user is a game server."""
         if not self.policy.is_game_server(user):
             raise Unauthorized("Only a game server commits: game_server = true, in [users] of the settings.")
+        self._check_may_begin(user)
+        self._turns_of[user] += 1  # it shares the places of turns with the turns of players
         try:
             return await self.stage.commit(intents, why)
         except CommitUnknown:
             raise SessionClosed("The server ends before that is known. Ask again when it is open again.") from None
+        finally:
+            self._turns_of[user] -= 1
+
+    async def follow_commits(self, user: User, after: str | None, under: str) -> CommitFeed:
+        """The commits that change a part of the world. Raises `Unauthorized` unless the user may follow that part.
+
+        Only operators, game servers and the anonymous user follow: what a commit changed may have been hidden from a
+        player at that time, and the world as it is now does not tell.
+        """
+        if not (user.operator or self.policy.is_game_server(user) or user.name is None):
+            raise Unauthorized("Only operators and game servers follow commits.")
+        feed = self.stage.commits(after=after, under=under)
+        self.check_sees(user, under)
+        try:
+            await feed.begin()
+        except LedgerUnavailable as error:
+            raise Busy("The ledger cannot be read now. Ask again.") from error
+        return feed
+
+    def check_sees(self, user: User, under: str) -> None:
+        """Raises `Unauthorized` if the cast's `visibility` hides something of this part of the world from the user."""
+        if find_in(self.stage.world_for(user), under) != find_in(self.stage.world, under):
+            raise Unauthorized("You may not see all of that part of the world.")
 
     def heard(self, user: User, session_id: str, turn_id: str, seq: int) -> None:
         self.session(user, session_id).heard(turn_id, seq)

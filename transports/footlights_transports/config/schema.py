@@ -121,7 +121,8 @@ USER = (
     Setting(
         "game_server",
         FLAG,
-        "Whether this user acts for many players: the limits per user do not apply to it.",
+        "Whether this user acts for many players: the limits per user do not apply to it, and it may commit outside of "
+        "sessions and follow commits.",
         False,
     ),
 )

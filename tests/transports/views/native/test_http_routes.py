@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
+import orjson
 import pytest
+import trio
 
 from footlights import (
     Intent,
@@ -24,7 +27,7 @@ from footlights.authority.world import JsonWorld
 from footlights.testing import only
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
-from tests.kit.peers.http_peer import TALK, HttpGuest, open_house, refused, taken
+from tests.kit.peers.http_peer import TALK, Answer, House, HttpGuest, open_house, refused, taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -458,6 +461,75 @@ async def test_only_a_game_server_commits_outside_of_sessions() -> None:
         assert refused(await house.client.post("/v1/commits", json=body, headers=bearer(ANN)))[0] == 401
         decided = taken(await house.client.post("/v1/commits", json=body, headers=bearer(EVE)))
         assert (decided["commit_outcome"], decided["issues"]) == ("ok", [])
+
+
+def paying_cast(visibility: Visibility = own_approvals) -> Cast:
+    def pay(world: Any, intents: tuple[Intent, ...]) -> Any:
+        return accept(*(patch.replace("/purse", world["purse"] + 1) for _ in intents))
+
+    world = JsonWorld({"purse": 0, "secret": 7})
+    return standard_cast(ScriptedModel(lambda _: TALK), world=world, rules={"pay": pay}, visibility=visibility)
+
+
+async def commits_in(house: House, count: int, **params: str) -> list[Any]:
+    """So many blocks with data of the feed, over a connection that breaks then."""
+    text = b""
+    async with await trio.open_tcp_stream("127.0.0.1", house.listening.port) as stream:
+        answer = Answer(stream)
+        await answer.ask("GET", f"/v1/commits?{urlencode(params)}", {"host": "localhost", **bearer(EVE)})
+        assert answer.status == 200
+        while text.count(b"\ndata: ") < count or not text.endswith(b"\n\n"):
+            data = await answer.read()
+            assert data
+            text += data
+    return [orjson.loads(each.partition(b"\ndata: ")[2]) for each in text.split(b"\n\n") if b"\ndata: " in each]
+
+
+GAME = {"eve": {"game_server": True}}
+PAYING = {"intents": [{"ref": "quest"}], "why": "the quest is done"}
+
+
+async def test_a_game_server_follows_what_changed_and_resumes() -> None:
+    policy = AccessPolicy({"ann": ANN, "eve": EVE}, roles=GAME)
+    async with open_house(policy=policy, cast=paying_cast()) as house:
+        for _ in range(3):
+            taken(await house.client.post("/v1/commits", json=PAYING, headers=bearer(EVE)))
+        found = await commits_in(house, 3, after="genesis", under="/purse")
+        assert [each["changes"][0]["value"] for each in found] == [1, 2, 3]
+        assert {each["why"] for each in found} == {"the quest is done"}
+        assert await commits_in(house, 2, after=found[0]["commit_id"]) == found[1:]
+        unknown = await house.client.get("/v1/commits?after=c-0", headers=bearer(EVE))
+        assert refused(unknown) == (400, "invalid_command")
+        assert refused(await house.client.get("/v1/commits?under=x", headers=bearer(EVE))) == (400, "invalid_command")
+        assert refused(await house.client.get("/v1/commits", headers=bearer(ANN)))[1] == "unauthorized"
+
+
+async def test_a_part_that_is_hidden_cannot_be_followed() -> None:
+    def hide(view: Any, user: object) -> Any:
+        return {name: each for name, each in view.items() if name != "secret"}
+
+    async with open_house(policy=AccessPolicy({"eve": EVE}, roles=GAME), cast=paying_cast(hide)) as house:
+        for under in ("", "/secret"):
+            hidden = await house.client.get("/v1/commits", params={"under": under}, headers=bearer(EVE))
+            assert refused(hidden)[1] == "unauthorized"
+        taken(await house.client.post("/v1/commits", json=PAYING, headers=bearer(EVE)))
+        assert len(await commits_in(house, 1, after="genesis", under="/purse")) == 1
+
+
+async def test_a_feed_ends_when_its_part_is_hidden() -> None:
+    def hide_riches(view: Any, user: object) -> Any:
+        return {**view, "purse": "a lot"} if view["purse"] > 1 else view
+
+    async with open_house(policy=AccessPolicy({"eve": EVE}, roles=GAME), cast=paying_cast(hide_riches)) as house:
+        taken(await house.client.post("/v1/commits", json=PAYING, headers=bearer(EVE)))
+        async with await trio.open_tcp_stream("127.0.0.1", house.listening.port) as stream:
+            answer, text = Answer(stream), b""
+            await answer.ask("GET", "/v1/commits?after=genesis&under=/purse", {"host": "localhost", **bearer(EVE)})
+            while b"the quest is done" not in text:
+                text += await answer.read()
+            taken(await house.client.post("/v1/commits", json=PAYING, headers=bearer(EVE)))
+            text = (text + await answer.read_all()).partition(b"event: ")[2]
+        assert text == b'detached\ndata: {"notice":"detached","reason":"unauthorized"}\n\n'
 
 
 @pytest.mark.parametrize("tokens", [{}, {"ann": ANN, "eve": EVE}], ids=["no tokens", "tokens"])

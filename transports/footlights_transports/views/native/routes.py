@@ -19,8 +19,9 @@ from footlights_transports.http.javascript import SOURCE, javascript
 from footlights_transports.http.openapi import TEXT, answer, object_of, query, ref
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
+from footlights_transports.views.native.commit_stream import CommitStream
 from footlights_transports.views.native.events import EventStream
-from footlights_transports.views.native.openapi import BEGINNING, CANCELED, FOLLOWING, RECORDS
+from footlights_transports.views.native.openapi import BEGINNING, CANCELED, FOLLOWING, FOLLOWING_COMMITS, RECORDS
 from footlights_transports.views.native.protocol import (
     COMMITS,
     MAX_COMMITS,
@@ -152,7 +153,26 @@ class HostRoutes:
     async def commit(self, request: Request, user: User) -> Response:
         """Have the rules judge intents outside of sessions, and wait for the commit. Only for game servers."""
         command = _command("commit", request, HostCommit)
-        return json_response(host_commit_json(await self._access.host_commit(user, command.intents, command.why)))
+        work = partial(self._access.host_commit, user, command.intents, command.why)
+        commit = await while_connected(request.receive, work)
+        return Response() if commit is None else json_response(host_commit_json(commit))
+
+    @Operation(
+        "GET",
+        "/v1/commits",
+        {200: answer("The commits.", TEXT, "text/event-stream")},
+        (409,),
+        parameters=FOLLOWING_COMMITS,
+    )
+    async def follow_commits(self, request: Request, user: User) -> Response:
+        """The commits that change a part of the world as Server-Sent Events, for operators and game servers. Each `id`
+        is the id of a commit.
+        """
+        after = request.headers.get("last-event-id") or request.query_params.get("after") or None
+        under = request.query_params.get("under", "")
+        feed = await self._access.follow_commits(user, after, under)
+        check = partial(self._access.check_sees, user, under)
+        return CommitStream(feed, check, self._access.policy.limits.keep_alive)
 
 
 class ClientRoutes:
