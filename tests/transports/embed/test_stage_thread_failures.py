@@ -370,7 +370,7 @@ def nothing() -> TrioThread[None]:
     async def empty() -> AsyncGenerator[None, None]:
         yield
 
-    return TrioThread(empty(), timeout=LONG)
+    return TrioThread(empty(), timeout=LONG, exit_timeout=LONG)
 
 
 def run_in_threads(*work: Callable[[], object]) -> None:

@@ -114,3 +114,27 @@ def test_a_program_that_is_interrupted_while_it_waits_closes_its_stage_in_order(
         _, complaints = process.communicate()
     assert complaints.rstrip().endswith(b"KeyboardInterrupt")
     assert commits(ledger) == 1
+
+
+def test_a_forgotten_stage_whose_tool_never_ends_does_not_keep_the_program_from_exiting(tmp_path: Path) -> None:
+    program = """
+        import trio
+        from footlights import EventType, Limits, Tool
+        from footlights_actors import Call
+
+        async def hang(arguments, context):
+            with trio.CancelScope(shield=True):
+                await trio.sleep_forever()
+
+        cast = standard_cast(ScriptedModel(lambda prompt: [Call("hang")]), tools=[Tool(name="hang", run=hang)])
+        limits = Limits(shutdown_deadline=0.05, tool_cancel_grace=0.05)
+        stage = StageThread(cast, ledger=sys.argv[1], limits=limits, answer_timeout=0.5).open()
+        session = stage.start()
+        session.begin_turn("Wait.")
+        while not any(each.event_type is EventType.TOOL_CALL_STARTED for each in session.poll(timeout=60)):
+            pass
+    """
+    ledger = tmp_path / "inn.ledger"
+    done = subprocess.run(command(program, ledger), capture_output=True, text=True, timeout=LONG)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert commits(ledger) == 1

@@ -59,7 +59,6 @@ class PolledStream:
         self._is_call_due = True
         """Whether the inbox was seen empty since the last call of `_on_ready`."""
         self._was_end_announced = False
-        thread.at_end.append(self._announce)
 
     # -- on the thread of the host
 
@@ -168,6 +167,7 @@ class PolledStream:
         try:
             with self._scope:
                 async with self._subscription as stream:
+                    self._thread.at_end.add(self._announce)
                     task_status.started()
                     while batch := await stream.receive_batch(self._capacity - len(self._inbox)):
                         self._put(batch)
@@ -177,6 +177,7 @@ class PolledStream:
             self._detached_for = detached.reason
         self._has_ended = True
         self._ring()
+        self._thread.at_end.discard(self._announce)
 
     def take_in(self) -> None:
         """Put into the inbox what is in the outbox now, which is bounded, whatever is there already."""

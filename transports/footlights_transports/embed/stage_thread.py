@@ -17,7 +17,10 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from footlights.errors import RegistrationError
+from footlights.limits import Limits
 from footlights.stage.stage import open_stage
+from footlights_transports.embed.dropped_sessions import DroppedSessions
 from footlights_transports.embed.thread_session import Readers, ThreadSession
 from footlights_transports.embed.trio_thread import StageThreadDied, TrioThread
 
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from footlights.authority.rules import Rule
     from footlights.cast import Cast
     from footlights.events import CommitFinal, JsonValue
-    from footlights.limits import Limits
     from footlights.models.prompts import Persona
     from footlights.params import SessionParams
     from footlights.session.session import InteractionSession
@@ -49,7 +51,8 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class StageThread:
     """A stage on a thread of its own. Enter it with `with`; the arguments are those of `open_stage`.
 
-    A call that is not answered within `answer_timeout` seconds raises `StageThreadStuck`.
+    A call that is not answered within `answer_timeout` seconds raises `StageThreadStuck`. A session whose handles were
+    all dropped is closed after `session_idle_seconds`, or with 0 not at all.
     """
 
     def __init__(
@@ -60,10 +63,17 @@ class StageThread:
         limits: Limits | None = None,
         trace: str | os.PathLike[str] | TraceFiles | None = None,
         answer_timeout: float = 5.0,
+        session_idle_seconds: float = 3_600.0,
     ) -> None:
+        if not session_idle_seconds >= 0:
+            raise RegistrationError(f"session_idle_seconds is {session_idle_seconds}; it must be at least 0.")
+        limits = limits or Limits()
         stage = open_stage(cast, ledger=ledger, limits=limits, trace=trace)
-        self._thread = TrioThread(self._until_left(stage), timeout=answer_timeout)
+        # A stage has this long for its last commits, and again for its traces.
+        exit_timeout = 2 * limits.shutdown_deadline + answer_timeout
+        self._thread = TrioThread(self._until_left(stage), timeout=answer_timeout, exit_timeout=exit_timeout)
         self._readers = Readers(self._thread)
+        self._dropped = DroppedSessions(self._readers, session_idle_seconds)
 
     def __enter__(self) -> StageThread:
         return self.open()
@@ -183,7 +193,9 @@ class StageThread:
         async def listen(inside: Inside[Stage]) -> ThreadSession:
             session = find(inside.resource)
             stream = await self._readers.attach(session, after, terminal_seen, inside)
-            return ThreadSession(self._readers, session, stream)
+            handle = ThreadSession(self._readers, session, stream)
+            self._dropped.watch(handle, session, inside)
+            return handle
 
         return self._thread.ask(listen)
 

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class ThreadSession:
-    """One player's conversation. Made by `StageThread.start`, and subscribed from the beginning."""
+    """One player's conversation. Made by `StageThread.start`, and subscribed from the beginning.
+
+    Keep it: a session whose handles were all dropped is closed after the stage's `session_idle_seconds`.
+    """
 
     def __init__(self, readers: Readers, session: InteractionSession, stream: PolledStream) -> None:
         self._readers = readers
@@ -140,7 +143,10 @@ class ThreadSession:
         self._stream.on_ready(self._on_ready)
 
     def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> PolledStream:
-        """Another stream of this session. Raises what `InteractionSession.subscribe` raises when it is entered."""
+        """Another stream of this session, which does not keep it open.
+
+        Raises what `InteractionSession.subscribe` raises when it is entered.
+        """
         return self._thread.ask(partial(self._readers.attach, self._session, after, terminal_seen)).result()
 
     # -- the end
@@ -183,6 +189,10 @@ class Readers:
             stream.lift()
         await inside.tasks.start(self._read, session.session_id, stream, name=f"reader of {session.session_id}")
         return stream
+
+    def count(self, session_id: str) -> int:
+        """How many streams of this session are read."""
+        return sum(its_session == session_id for its_session in self._streams.values())
 
     def take_in(self, session_id: str) -> None:
         """Let the hosts of this session poll what their outboxes have now."""

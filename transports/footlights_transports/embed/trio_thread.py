@@ -1,7 +1,8 @@
 """TrioThread: a trio run on a thread of its own, which keeps a resource open and makes calls on it for other threads.
 
 An error of a call is raised to its caller and does not harm the run. If the run itself fails, all waiting and later
-calls raise `StageThreadDied`. It ends on request, or when no other thread is left that could request it.
+calls raise `StageThreadDied`. It ends on request, or when no other thread is left that could request it. A run that
+does not end then is abandoned after a time, so that it never keeps the interpreter from exiting.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ T = TypeVar("T")
 MAX_WAITING = 1024
 """The limit of waiting calls. The thread makes all of them at once, so only a blocked one has so many."""
 _CHECK_SECONDS = 0.25
-"""Interval, in seconds, at which the run checks whether the program has ended."""
+"""Interval, in seconds, at which a guard checks whether the program has ended."""
 
 
 class StageThreadDied(FootlightsError):
@@ -54,9 +55,11 @@ class Inside(Generic[R]):
 class TrioThread(Generic[R]):
     """Ask it from any thread but its own; `open` it once."""
 
-    def __init__(self, resource: AbstractAsyncContextManager[R], *, timeout: float) -> None:
+    def __init__(self, resource: AbstractAsyncContextManager[R], *, timeout: float, exit_timeout: float) -> None:
         self._resource = resource
         self._timeout = timeout
+        self._exit_timeout = exit_timeout
+        """Seconds in which the run may end after the program has."""
         self._jobs: deque[Ticket[Any]] = deque()
         self._begun: set[Ticket[Any]] = set()
         """The tickets of tasks that have begun, until they are answered."""
@@ -64,13 +67,14 @@ class TrioThread(Generic[R]):
         """The threads that are in `together`."""
         self._process = os.getpid()
         self._opened: SimpleQueue[None] = SimpleQueue()
-        self._leave = trio.Event()
+        self.closing = trio.Event()
+        """Set on the thread when the end was requested."""
         self._leaving = False
         self._failure: BaseException | None = None
         self._inside: Inside[R] | None = None
-        self._thread = _RunThread(target=self._run, name="footlights stage", daemon=False)
+        self._thread = threading.Thread(target=self._run, name="footlights stage", daemon=True)
         self.has_ended = False
-        self.at_end: list[Callable[[], None]] = []
+        self.at_end: set[Callable[[], None]] = set()
         """Called on the thread when the run has ended. None may raise."""
 
     # -- for other threads
@@ -81,6 +85,7 @@ class TrioThread(Generic[R]):
             raise InvalidCommand("A stage thread is opened once; make another.")
         try:
             self._thread.start()
+            _Guard(target=self._guard, name="footlights guard", daemon=False).start()
             self._opened.get()
         except BaseException:
             self.leave()
@@ -90,12 +95,10 @@ class TrioThread(Generic[R]):
 
     def leave(self) -> None:
         """Request the end of the run."""
-        if self._inside is None:
-            self._leaving = True
-            return
-        self._now_inside()
-        self._leaving = True
-        self.run_soon(self._leave.set)
+        self._check_thread()
+        self._leaving = True  # first: the run sets `_inside`, and then looks here
+        if self._inside is not None:
+            self.run_soon(self.closing.set)
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for the end of the thread. Raises `StageThreadDied` if the run failed.
@@ -118,6 +121,12 @@ class TrioThread(Generic[R]):
         """Raises `InvalidCommand` in a process that was forked from that of the thread."""
         if self.is_forked:
             raise InvalidCommand("The stage runs in the process that this one was forked from. Open one here.")
+
+    def note(self, work: Callable[[], object]) -> None:
+        """Make a call soon, if the run is open. For finalizers: it raises nothing, on any thread and in a fork."""
+        if self._inside is not None and not self.is_forked:
+            with suppress(trio.RunFinishedError):
+                self._inside.token.run_sync_soon(work)
 
     def run_soon(self, work: Callable[[], object]) -> None:
         """Make a call soon; once, if it is requested several times before. Not at all if the run has ended."""
@@ -185,12 +194,22 @@ class TrioThread(Generic[R]):
         return self.failure() or SessionClosed("The stage is closed.")
 
     def _now_inside(self) -> Inside[R]:
-        self.check_process()
+        self._check_thread()
         if self._inside is None:
             raise SessionClosed("The stage is not open yet: enter it with `with`, or call `open`.")
+        return self._inside
+
+    def _check_thread(self) -> None:
+        self.check_process()
         if threading.current_thread() is self._thread:
             raise InvalidCommand("This is the stage's own thread, which would wait for itself.")
-        return self._inside
+
+    def _guard(self) -> None:
+        """Let a program that forgot to close its stage wait for the last commits, but not for more."""
+        while self._thread.is_alive() and not _program_has_ended():
+            self._thread.join(_CHECK_SECONDS)
+        self.leave()
+        self._thread.join(self._exit_timeout)
 
     def _hand_over(self, ticket: Ticket[T]) -> Ticket[T]:
         if len(self._jobs) >= MAX_WAITING:
@@ -239,9 +258,9 @@ class TrioThread(Generic[R]):
         async with trio.open_nursery() as tasks, self._resource as resource:
             self._inside = Inside(resource, tasks, trio.lowlevel.current_trio_token())
             self._opened.put(None)
-            while not (self._leaving or _program_has_ended()):
-                with trio.move_on_after(_CHECK_SECONDS):
-                    await self._leave.wait()
+            if not self._leaving:
+                await self.closing.wait()
+            self.closing.set()
 
     async def _await(self, ticket: Ticket[T], work: Awaitable[T]) -> None:
         answers: list[T] = []
@@ -256,13 +275,12 @@ class TrioThread(Generic[R]):
             self._jobs.popleft().take()
 
 
-class _RunThread(threading.Thread):
-    """Not a daemon, so that a program that forgot to close its stage still waits for the last commits."""
+class _Guard(threading.Thread):
+    """Not a daemon, as the thread of the run is, which cannot become one when its time is over."""
 
 
 def _program_has_ended() -> bool:
     """Whether only threads of this kind, and daemons, are left."""
     return not any(
-        thread.is_alive() and not thread.daemon and not isinstance(thread, _RunThread)
-        for thread in threading.enumerate()
+        thread.is_alive() and not thread.daemon and not isinstance(thread, _Guard) for thread in threading.enumerate()
     )
