@@ -6,11 +6,13 @@ These wait in real time for what other threads do. An idle time is a fraction of
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from footlights import RegistrationError, SessionParams, SessionState, Stage
+from footlights.errors import UnknownSession
 from footlights_transports import StageThread
 from tests.kit.threads import LONG, cast, no_thread_is_left, poll_until_commit
 
@@ -24,7 +26,8 @@ IDLE = 0.02
 
 def wait_until_closed(stage: StageThread, session_id: str) -> None:
     async def wait(inside: Stage) -> None:
-        await inside.session(session_id)._core.closed.wait()
+        with suppress(UnknownSession):  # it was closed and forgotten before this thread asked
+            await inside.session(session_id)._core.closed.wait()
 
     stage.call_soon(wait).result(LONG)
 
