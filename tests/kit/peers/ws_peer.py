@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trio_websocket import WebSocketConnection
 
-    from footlights import Ledger
+    from footlights import Cast, Ledger
     from footlights.models.model import Model, Output, Prompt
     from footlights_transports.server.listening import Listening
 
@@ -66,9 +66,10 @@ async def open_house(
     tls: ssl.SSLContext | None = None,
     goodbye: float = 5.0,
     ledger: Ledger | None = None,
+    cast: Cast | None = None,
 ) -> AsyncGenerator[House]:
     """The server stops before the stage does."""
-    cast = standard_cast(model or ScriptedModel(lambda _: TALK))
+    cast = cast or standard_cast(model or ScriptedModel(lambda _: TALK))
     async with open_stage(cast, limits=limits, ledger=ledger) as stage, trio.open_nursery() as nursery:
         access = SessionAccess(stage, policy or AccessPolicy(limits=wire_limits))
         stopped, scope = trio.Event(), trio.CancelScope()
@@ -90,6 +91,7 @@ class Peer:
     socket: WebSocketConnection
     events: list[StreamEvent] = Factory(list[StreamEvent])
     notices: list[dict[str, Any]] = Factory(list[dict[str, Any]])
+    commits: list[dict[str, Any]] = Factory(list[dict[str, Any]])
     frames: list[Any] = Factory(list[Any])
     """Everything, as it came."""
     canceled: set[str] = Factory(set[str])
@@ -133,6 +135,8 @@ class Peer:
             self.events.append(wire.decode(message))
         elif "notice" in frame:
             self.notices.append(frame)
+        elif "commit" in frame:
+            self.commits.append(frame["commit"])
         else:
             assert frame["reply"] not in self._replies, "a command was answered twice"
             self._replies[frame["reply"]] = frame
@@ -142,6 +146,12 @@ class Peer:
         while not self.notices:
             await self.receive()
         return self.notices.pop(0)
+
+    async def commit(self) -> dict[str, Any]:
+        """The next commit of the feed."""
+        while not self.commits:
+            await self.receive()
+        return self.commits.pop(0)
 
     async def take_until(self, event_type: EventType, turn_id: str, session_id: str | None = None) -> list[StreamEvent]:
         """The events of a turn so far, once that one came. Sessions number their turns alike."""

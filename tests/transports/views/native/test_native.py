@@ -27,6 +27,7 @@ from footlights_transports.views.native.protocol import (
     Cancel,
     Close,
     Finalize,
+    FollowCommits,
     HeardUpTo,
     ListCommits,
     Ping,
@@ -82,6 +83,8 @@ COMMANDS: list[tuple[dict[str, Any], native.Command]] = [
     ({"op": "close", "session_id": "s"}, Close("s")),
     ({"op": "commits", "session_id": "s", "limit": 3}, ListCommits("s", 3)),
     ({"op": "commits", "session_id": "s"}, ListCommits("s", 50)),
+    ({"op": "follow_commits"}, FollowCommits(None, "")),
+    ({"op": "follow_commits", "after": "c-1", "under": "/purse"}, FollowCommits("c-1", "/purse")),
     ({"op": "world"}, ShowWorld()),
     ({"op": "ping"}, Ping()),
 ]

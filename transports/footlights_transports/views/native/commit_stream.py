@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from footlights.authority.patch import to_json
 from footlights.errors import FootlightsError
 from footlights_transports.http.sse import SseResponse
+from footlights_transports.views.native.protocol import world_commit_json, write_notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from footlights.stream.commit_feed import CommitFeed, WorldCommit
+    from footlights.stream.commit_feed import CommitFeed
 
 
 class CommitStream(SseResponse):
@@ -48,17 +48,5 @@ class CommitStream(SseResponse):
             self._check()
         except FootlightsError as error:
             self._is_over = True
-            return b"event: detached\ndata: %b\n\n" % orjson.dumps({"notice": "detached", "reason": error.code})
-        return b"id: %b\ndata: %b\n\n" % (commit.commit_id.encode(), _written(commit))
-
-
-def _written(commit: WorldCommit) -> bytes:
-    return orjson.dumps(
-        {
-            "commit_id": commit.commit_id,
-            "session_id": commit.session_id,
-            "turn_id": commit.turn_id,
-            "why": commit.why,
-            "changes": None if commit.changes is None else [to_json(change) for change in commit.changes],
-        }
-    )
+            return b"event: detached\ndata: %b\n\n" % write_notice("detached", None, error.code)
+        return b"id: %b\ndata: %b\n\n" % (commit.commit_id.encode(), orjson.dumps(world_commit_json(commit)))

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+import orjson
 import trio
 from attrs import frozen
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from footlights import Subscription
     from footlights.authority import Intent
     from footlights.events import JsonValue
+    from footlights.stream.commit_feed import CommitFeed
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.errors import CommandId
     from footlights_transports.websocket.endpoint import Channel, Visitor
@@ -53,6 +55,7 @@ class NativeConnection(Connection):
         self._rate = RateLimiter(self.limits.commands_per_second, self.limits.command_burst, trio.current_time())
         self._followed: dict[str, _Followed] = {}
         self._waiting = 0
+        self._follows_commits = False
 
     async def finish(self) -> None:
         """End every subscription, wait until its last event is sent, and close."""
@@ -141,6 +144,11 @@ class NativeConnection(Connection):
                 self._answer_later(command_id, partial(self._commits, session_id, limit))
             case native.HostCommit(intents, why):
                 self._answer_later(command_id, partial(self._commit, intents, why))
+            case native.FollowCommits():
+                if self._follows_commits:
+                    raise InvalidCommand("This connection follows commits already.")
+                self._follows_commits = True
+                self.tasks.start_soon(self._follow_commits, command_id, command, name="ws commits")
             case native.ShowWorld():
                 self._answer_later(command_id, self._world)
             case native.Close(session_id):
@@ -155,6 +163,32 @@ class NativeConnection(Connection):
 
     async def _commit(self, intents: tuple[Intent, ...], why: str) -> dict[str, JsonValue]:
         return native.host_commit_json(await self._access.host_commit(self._user, intents, why))
+
+    async def _follow_commits(self, command_id: CommandId, command: native.FollowCommits) -> None:
+        """Reply, and send each commit when the one before it is sent, until the feed ends."""
+        try:
+            feed = await self._access.follow_commits(self._user, command.after, command.under)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
+            last: bytes | None = self._refusal(command_id, error)
+        else:
+            await self._writer.send(native.write_reply(command_id, {"cursor": feed.cursor}))
+            last = await self._send_commits(feed)
+        self._follows_commits = False
+        if last is not None:
+            await self._writer.send(last)
+
+    async def _send_commits(self, feed: CommitFeed) -> bytes | None:
+        """Send commits until the user may not see them any more, or the stage closes; return the notice to send."""
+        try:
+            async for commit in feed:
+                self._access.check_sees(self._user, feed.under)
+                await self._writer.send(orjson.dumps({"commit": native.world_commit_json(commit)}))
+        except FootlightsError as error:
+            return native.write_notice("detached", None, error.code)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a boundary: `visibility` is code of the host
+            self._access.incidents.failed("ws_command", error)
+            return native.write_notice("detached", None, FootlightsError.code)
+        return None
 
     async def _world(self) -> dict[str, JsonValue]:
         return {"world": self._access.stage.world_for(self._user)}

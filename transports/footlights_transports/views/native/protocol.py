@@ -17,6 +17,7 @@ import orjson
 from attrs import frozen
 
 from footlights.authority.intents import Intent, IntentType
+from footlights.authority.patch import to_json
 from footlights.authority.record import issue_json, record_to_json
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from footlights.authority.record import CommitRecord
     from footlights.errors import FootlightsError
     from footlights.events import CommitFinal, JsonValue
+    from footlights.stream.commit_feed import WorldCommit
 
 SUBPROTOCOL = "footlights.v1"
 MAX_ID_CHARS = 128
@@ -103,6 +105,14 @@ class HostCommit:
 
 
 @frozen
+class FollowCommits:
+    """What changed, for operators and game servers."""
+
+    after: str | None
+    under: str
+
+
+@frozen
 class ShowWorld:
     """The world, as far as the user may see it."""
 
@@ -118,7 +128,18 @@ class Ping:
 
 
 Command: TypeAlias = (
-    Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | ListCommits | HostCommit | ShowWorld | Close | Ping
+    Start
+    | Subscribe
+    | BeginTurn
+    | Cancel
+    | Finalize
+    | HeardUpTo
+    | ListCommits
+    | HostCommit
+    | FollowCommits
+    | ShowWorld
+    | Close
+    | Ping
 )
 
 
@@ -165,10 +186,21 @@ def write_error(command_id: CommandId, error: FootlightsError) -> bytes:
     return orjson.dumps({"reply": command_id, "ok": False, "error": error_json(error)})
 
 
-def write_notice(notice: str, session_id: str, reason: str | None = None) -> bytes:
-    """A notice, which is neither a reply nor an event: `detached` or `ended`."""
-    told = {"notice": notice, "session_id": session_id}
+def write_notice(notice: str, session_id: str | None, reason: str | None = None) -> bytes:
+    """A notice, which is neither a reply nor an event: `detached` or `ended`. The feed of commits has no session."""
+    told = {"notice": notice} if session_id is None else {"notice": notice, "session_id": session_id}
     return orjson.dumps(told if reason is None else {**told, "reason": reason})
+
+
+def world_commit_json(commit: WorldCommit) -> dict[str, JsonValue]:
+    """A commit of the feed."""
+    return {
+        "commit_id": commit.commit_id,
+        "session_id": commit.session_id,
+        "turn_id": commit.turn_id,
+        "why": commit.why,
+        "changes": None if commit.changes is None else [to_json(change) for change in commit.changes],
+    }
 
 
 def commit_json(commit: CommitFinal) -> dict[str, JsonValue]:
@@ -361,6 +393,9 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
     ),
     "commits": lambda it: ListCommits(it.take("session_id", values.text), it.take_if_there("limit", _limit) or COMMITS),
     "commit": lambda it: HostCommit(it.take("intents", _intents), it.take("why", values.text)),
+    "follow_commits": lambda it: FollowCommits(
+        it.take_if_there("after", values.text), it.take_if_there("under", values.text) or ""
+    ),
     "world": lambda _: ShowWorld(),
     "close": lambda it: Close(it.take("session_id", values.text)),
     "ping": lambda _: Ping(),
