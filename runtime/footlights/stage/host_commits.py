@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.authority.intents import NOTHING_KNOWN, check_intent
+from footlights.authority.intents import NOTHING_KNOWN, Intent, check_intent
 from footlights.errors import CommitUnknown, InvalidCommand, SessionClosed, TooLarge
 from footlights.ids import HOST, turn_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from footlights.authority.intents import Intent
     from footlights.cast import Cast
     from footlights.events import CommitFinal
     from footlights.limits import Limits
@@ -63,6 +62,8 @@ class HostCommits:
         self._counted = 0
 
     async def commit(self, intents: Sequence[Intent], why: str) -> CommitFinal:
+        if isinstance(intents, Intent):
+            raise InvalidCommand("The intents of a commit are a list.")
         staged = tuple(intents)
         check_why(why)
         _check_intents(staged, self._registry.limits)

@@ -91,6 +91,8 @@ async def test_a_reason_that_cannot_be_recorded_is_refused(why: Any) -> None:
             await stage.commit(coins(1), why)
         with pytest.raises(InvalidCommand):
             await stage.commit([], "nothing")
+        with pytest.raises(InvalidCommand, match="a list"):
+            await stage.commit(coins(1)[0], "one of them")  # type: ignore[arg-type]  # on purpose
         assert stage.world == {"purse": 0}
 
 

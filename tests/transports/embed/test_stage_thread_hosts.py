@@ -104,6 +104,8 @@ def test_a_wake_up_that_fails_is_logged_and_harms_nobody(caplog: pytest.LogCaptu
         session.on_ready(fail)
         session.finalize(session.begin_turn("Talk.")).result(LONG)
         assert session.poll()
+        with pytest.raises(InvalidCommand, match="something to call"):
+            session.on_ready(3)  # type: ignore[arg-type]  # on purpose
     assert "ZeroDivisionError" in caplog.text
     assert "player" not in caplog.text
 
@@ -154,6 +156,13 @@ def test_commands_given_together_reach_the_stage_together() -> None:
             assert not any(each.done() for each in began)
         turns = [each.result(LONG) for each in began]
         assert turns == sorted(turns)
+
+
+def test_a_call_that_waits_among_commands_given_together_is_sent_with_those_before_it() -> None:
+    with StageThread(talker(), answer_timeout=LONG) as stage, stage.together():
+        began = stage.start().begin_turn_soon("Talk.")
+        assert stage.call(lambda inner: inner.open_sessions) == 1
+        assert began.done()
 
 
 def test_an_interruption_can_be_polled_when_cancel_returns() -> None:

@@ -95,6 +95,8 @@ class PolledStream:
 
     def on_ready(self, call: Callable[[], object] | None) -> None:
         """Have this called when events can be polled, or the stream has ended: see `ThreadSession.on_ready`."""
+        if not (call is None or callable(call)):
+            raise InvalidCommand("on_ready takes something to call, or None.")
         self._on_ready = call
         self._is_call_due = True
         self._announce_soon()

@@ -179,8 +179,8 @@ class StageThread:
             with stage.together():
                 tickets = [npc.begin_turn_soon("Move.") for npc in npcs]
 
-        Each crossing of threads may wait for Python's lock, so one is cheaper than many. Inside the block, use only the
-        variants that end in `_soon`: the others would wait for what is not sent yet.
+        Each crossing of threads may wait for Python's lock, so one is cheaper than many. Inside the block, use the
+        variants that end in `_soon`: a call that waits for its result is sent at once, with those before it.
         """
         return self._thread.together()
 

@@ -115,10 +115,11 @@ class ThreadSession:
         It is called once after each poll that left nothing, as soon as something comes, and at once if something is
         there. So poll until an empty list comes back. It is called on the thread of the stage, or on this one if the
         stage has closed: it must be short, and must not call the stage. `loop.call_soon_threadsafe(...)` of asyncio is
-        made for it. If it raises, that is logged, and it is not called again.
+        made for it. If it raises, that is logged, and it is not called again. Raises `InvalidCommand` for what cannot
+        be called.
         """
-        self._on_ready = call
         self._stream.on_ready(call)
+        self._on_ready = call
 
     @property
     def is_open(self) -> bool:

@@ -36,10 +36,14 @@ class Ticket(Future[T]):
     `cancel` withdraws it, which is possible until it begins.
     """
 
-    def __init__(self, work: Callable[[Ticket[T]], None], timeout: float | None) -> None:
+    def __init__(
+        self, work: Callable[[Ticket[T]], None], timeout: float | None, send: Callable[[], None] | None = None
+    ) -> None:
         super().__init__()
         self._work = work
         self._timeout = timeout
+        self._send = send
+        """Sends the call, if it waits to be sent with others."""
         self._traceback: TracebackType | None = None
 
     def result(self, timeout: float | None = None) -> T:
@@ -57,6 +61,8 @@ class Ticket(Future[T]):
         """The error of the call, or None, when it is done. Raises as `result` does if that takes too long."""
         patience = self._timeout if timeout is None else timeout
         try:
+            if self._send is not None and not self.done():
+                self._send()
             return super().exception(patience)
         except NotYet:
             fate = "nothing was done" if self.cancel() else "it is being done"

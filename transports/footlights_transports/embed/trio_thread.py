@@ -160,7 +160,8 @@ class TrioThread(Generic[R]):
                 if iscoroutine(answer):
                     answer.close()
 
-        return self._hand_over(Ticket(call, None if patient else self._timeout))
+        send = self._send_jobs if threading.get_ident() in self._gathering else None
+        return self._hand_over(Ticket(call, None if patient else self._timeout, send))
 
     @contextmanager
     def together(self) -> Generator[None]:
