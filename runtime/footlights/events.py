@@ -258,6 +258,8 @@ class TurnInterrupted(Payload):
     error: ErrorInfo | None = None
     """Why the turn failed, if it did: a stable code, and a sentence that quotes nobody. A turn from the ledger has the
     code's standard sentence. Absent if the turn was canceled, or ended with its session, stage or process."""
+    text_forgotten: bool = False
+    """True if only the ledger knows of the turn, as in `turn_final`: text that a client does not have is gone."""
 
 
 @frozen

@@ -9,7 +9,9 @@ from footlights.errors import RegistrationError
 MAX_REPLAY_TURNS = 512
 """Upper bound of `replay_turns`: clients remember at least this many complete turns, to ignore replayed ones."""
 
-_MAY_BE_ZERO = frozenset({"max_queued_turns", "replay_sessions", "replay_turns"})
+_MAY_BE_ZERO = frozenset(
+    {"max_queued_turns", "replay_bytes", "replay_bytes_per_session", "replay_sessions", "replay_turns"}
+)
 
 
 @frozen(kw_only=True)
@@ -51,11 +53,17 @@ class Limits:
     max_turns_per_subscriber: int = 64
     """Turns in one subscriber's backlog, or in its catch-up from the ledger when it resumes. A subscriber past the
     limit is detached and may resume."""
-    replay_turns: int = 4
+    replay_turns: int = 64
     """Finished turns of a session kept for resuming subscribers; at most 512, because clients remember them too."""
+    replay_bytes_per_session: int = 2_000_000
+    """Memory that those turns of one session may take; the oldest are dropped, also before `replay_time`."""
+    replay_bytes: int = 64_000_000
+    """The same for the stage. If it has several users, each may take as much as is free."""
     replay_sessions: int = 256
     """Closed sessions kept for subscribers that resume after the close."""
 
+    replay_time: float = 3_600.0
+    """Time for which a finished turn is kept for resuming subscribers, with its text, if these limits allow it."""
     rule_budget: float = 1.0
     """Time for one rule to judge one turn; a rule that takes longer fails the turn closed."""
     load_timeout: float = 300.0

@@ -9,7 +9,7 @@ import pytest
 
 from footlights import Limits, MemoryLedger, open_stage
 from footlights_bench.growth.cost import time_turns
-from footlights_bench.growth.crowd import AT_A_TIME, SHORT, Crowd, short_turn
+from footlights_bench.growth.crowd import AT_A_TIME, SHORT, TURNS_KEPT, Crowd, short_turn
 from footlights_bench.growth.long_run import Tenth, figures_of, run_long
 from footlights_bench.growth.pauses import recorded, stream
 from footlights_bench.lib.machine import resident_bytes
@@ -101,7 +101,7 @@ def test_every_collection_is_recorded_with_its_generation() -> None:
 
 
 async def test_sessions_stream_for_the_given_time(quiet_clock: object) -> None:
-    before = 2 * Limits().replay_turns
+    before = 2 * TURNS_KEPT
     # A turn takes about three seconds, and never more than six.
     assert before + 3 <= await stream(streaming=3, silent=2, seconds=10.0)
     assert await stream(streaming=3, silent=2, seconds=0.0) == before

@@ -51,7 +51,7 @@ class Speaker:
             assert event.wall_ts is not None
             self.replay.append_delta(text_of(event), entry.size, event.mono_ts_ms / 1000, event.wall_ts)
         else:
-            self.replay.append(event)
+            self.replay.append(event, entry.size)
 
     def put(self, outbox: Outbox, entry: Entry, now: float = 0.0) -> None:
         """Plain deltas go in without an event of their own, if their budget has ended; the replay comes last."""

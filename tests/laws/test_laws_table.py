@@ -94,6 +94,7 @@ FINAL = TurnFinal("")
 HI_FINAL = TurnFinal("hi")
 FORGOTTEN = TurnFinal("", text_forgotten=True)
 INTERRUPTED = broken_off()
+INTERRUPTED_LONG_AGO = evolve(INTERRUPTED, text_forgotten=True)
 OK = CommitFinal(DIGEST, CommitOutcome.OK)
 REFUSED = CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("rule_broken", "No."),))
 DISCARDED = CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("turn_interrupted", "It was canceled."),))
@@ -157,7 +158,7 @@ BROKEN = [
     Case("seq_gap", "a gap after resuming", [at(5, FINAL), at(6, OK)], after={"t1": 3}),
     Case("seq_gap", "a commit that does not follow", [*turn(ACCEPTED, FINAL), at(3, OK)]),
     Case("seq_gap", "a restart that declares nothing", [
-        *turn(ACCEPTED), at(RESTART_SEQ, INTERRUPTED), at(RESTART_SEQ + 1, RESTARTED)]),
+        *turn(ACCEPTED), at(RESTART_SEQ, INTERRUPTED_LONG_AGO), at(RESTART_SEQ + 1, RESTARTED)]),
     Case("range_form", "a range that ends before it starts", [
         at(0, ACCEPTED), at(2, FINAL, (1, 0)), at(3, OK)]),
     Case("range_form", "ranges that overlap", [at(0, ACCEPTED), at(4, FINAL, (1, 2), (2, 3)), at(5, OK)]),
@@ -172,12 +173,12 @@ BROKEN = [
     Case("range_must_deliver", "something before the commit", [*turn(ACCEPTED, FINAL), at(3, OK, (2, 2))]),
     Case("restart_seq", "a token where only a ledger speaks", [
         at(0, ACCEPTED), at(RESTART_SEQ, HI, (1, RESTART_SEQ - 1)),
-        at(RESTART_SEQ + 1, INTERRUPTED), at(RESTART_SEQ + 2, RESTARTED)]),
+        at(RESTART_SEQ + 1, INTERRUPTED_LONG_AGO), at(RESTART_SEQ + 2, RESTARTED)]),
     Case("mono_order", "a clock that runs back", [
         at(0, ACCEPTED, mono=5), at(1, FINAL, mono=4), at(2, OK, mono=5)]),
     Case("mono_order", "a clock that runs back across a restart", [
         at(0, ACCEPTED, mono=99),
-        at(RESTART_SEQ, INTERRUPTED, (1, RESTART_SEQ - 1), mono=1), at(RESTART_SEQ + 1, RESTARTED, mono=2)]),
+        at(RESTART_SEQ, INTERRUPTED_LONG_AGO, (1, RESTART_SEQ - 1), mono=1), at(RESTART_SEQ + 1, RESTARTED, mono=2)]),
     Case("turn_unique", "a turn id again", [*turn(ACCEPTED, FINAL, OK), *turn(ACCEPTED, HI, HI_FINAL, OK)]),
     Case("accepted_first", "a token first", turn(HI, HI_FINAL, OK)),
     Case("accepted_first", "a terminal first", turn(FINAL, OK)),
@@ -236,6 +237,12 @@ BROKEN = [
     Case("text_forgotten", "it is there after a restart", [*turn(ACCEPTED, HI), *recalled(HI_FINAL, seen=1)]),
     Case("text_forgotten", "it is gone and there", [
         *turn(ACCEPTED, HI), *recalled(evolve(FORGOTTEN, text="hi"), seen=1)]),
+    Case("text_forgotten", "the runtime that cut it off has forgotten its words", turn(
+        ACCEPTED, HI, INTERRUPTED_LONG_AGO, DISCARDED)),
+    Case("text_forgotten", "words of a turn that was cut off are gone, and nobody says so", [
+        *turn(ACCEPTED, HI), *recalled(INTERRUPTED, DISCARDED, seen=1)]),
+    Case("text_forgotten", "what was heard is gone and there", [
+        *turn(ACCEPTED, HI), *recalled(evolve(INTERRUPTED_LONG_AGO, heard=Heard(1, "hi")), DISCARDED, seen=1)]),
     Case("heard", "words that were not said", turn(ACCEPTED, HI, broken_off(Heard(1, "ho")), DISCARDED)),
     Case("heard", "more than was said", turn(ACCEPTED, HI, broken_off(Heard(1, "hi!")), DISCARDED)),
     Case("heard", "less than was said", turn(ACCEPTED, HI, broken_off(Heard(1, "h")), DISCARDED)),
@@ -283,7 +290,7 @@ BROKEN = [
     Case("failure_said", "by a turn that was canceled", turn(
         ACCEPTED, TurnInterrupted(InterruptReason.CANCELED, error=REFUSED_KEY), DISCARDED)),
     Case("failure_said", "by a turn that a restart ended", recalled(
-        TurnInterrupted(InterruptReason.RUNTIME_RESTART, error=REFUSED_KEY), RESTARTED)),
+        TurnInterrupted(InterruptReason.RUNTIME_RESTART, error=REFUSED_KEY, text_forgotten=True), RESTARTED)),
     Case("model_shown", "cold, and it never showed", turn(ACCEPTED, SELECTED, COLD, FINAL, OK)),
     Case("model_shown", "after resuming, with room for its selection only", [
         at(2, COLD), at(3, FINAL), at(4, OK)], after={"t1": 1}),
@@ -309,7 +316,7 @@ LAWFUL = [
     Case("failure_said", "by a turn that failed", turn(
         ACCEPTED, TurnInterrupted(InterruptReason.MODEL_ERROR, error=REFUSED_KEY), DISCARDED)),
     Case("failure_said", "by a turn that failed before a restart", recalled(
-        TurnInterrupted(InterruptReason.STALLED, error=REFUSED_KEY), DISCARDED)),
+        TurnInterrupted(InterruptReason.STALLED, error=REFUSED_KEY, text_forgotten=True), DISCARDED)),
     Case("model_fallback", "of a model that was selected", turn(ACCEPTED, SELECTED, FALLBACK, HOT_2, FINAL, OK)),
     Case("model_fallback", "of a model that was loading", turn(
         ACCEPTED, SELECTED, LOADING, *loading(0.9), FALLBACK, HOT_2, FINAL, OK)),
@@ -350,9 +357,9 @@ LAWFUL = [
         *turn(ACCEPTED, FINAL, OK), *(evolve(event, session_id="s2") for event in turn(ACCEPTED, FINAL, OK))]),
     Case("restart_seq", "a restart ends a turn", [
         *turn(ACCEPTED, HI, CALL),
-        at(RESTART_SEQ, INTERRUPTED, (3, RESTART_SEQ - 1)), at(RESTART_SEQ + 1, RESTARTED)]),
+        at(RESTART_SEQ, INTERRUPTED_LONG_AGO, (3, RESTART_SEQ - 1)), at(RESTART_SEQ + 1, RESTARTED)]),
     Case("restart_seq", "a restart ends a turn of which nothing was seen", [
-        at(RESTART_SEQ, INTERRUPTED, (0, RESTART_SEQ - 1)), at(RESTART_SEQ + 1, RESTARTED)]),
+        at(RESTART_SEQ, INTERRUPTED_LONG_AGO, (0, RESTART_SEQ - 1)), at(RESTART_SEQ + 1, RESTARTED)]),
     Case("restart_seq", "a restart commits a turn whose end was seen", [
         *turn(ACCEPTED, FINAL), at(RESTART_SEQ + 1, RESTARTED, (2, RESTART_SEQ))]),
     Case("restart_seq", "a restart tells of a commit that was durable, to one that may have seen the end", [
@@ -364,7 +371,7 @@ LAWFUL = [
     Case("text_forgotten", "a ledger ends a turn of which nothing was seen", recalled(FORGOTTEN)),
     Case("text_forgotten", "a ledger ends a turn that was resumed", recalled(FORGOTTEN, seen=7), after={"t1": 7}),
     Case("commit_interrupted", "a ledger knows of the cancel", recalled(
-        INTERRUPTED, DISCARDED), canceled=frozenset({"t1"})),
+        INTERRUPTED_LONG_AGO, DISCARDED), canceled=frozenset({"t1"})),
     Case("cancel_wins", "a canceled turn is interrupted", turn(
         ACCEPTED, INTERRUPTED, DISCARDED), canceled=frozenset({"t1"})),
 ]  # fmt: skip

@@ -253,9 +253,9 @@ def _only_what_is_new() -> Generator[None]:
 
 async def garbage_of(cast: Cast, act: Act, limits: Limits | None = None, ledger: Path | None = None) -> int:
     """How many objects are found after so many of them, when those before have made whatever is made once."""
-    async with open_stage(cast, ledger=ledger, limits=limits or Limits(replay_sessions=1)) as stage:
+    async with open_stage(cast, ledger=ledger, limits=limits or Limits(replay_sessions=1, replay_turns=4)) as stage:
         session = stage.start()
-        for _ in range(Limits().replay_turns + 1):
+        for _ in range(4 + 1):
             await act(stage, session)
         await wait_all_tasks_blocked()
         with _only_what_is_new():

@@ -11,7 +11,7 @@ from footlights import Limits, RegistrationError
 
 COUNTS = [each.name for each in attrs.fields(Limits) if isinstance(each.default, int)]
 SECONDS = [each.name for each in attrs.fields(Limits) if isinstance(each.default, float)]
-MAY_BE_ZERO = {"max_queued_turns", "replay_sessions", "replay_turns"}
+MAY_BE_ZERO = {"max_queued_turns", "replay_bytes", "replay_bytes_per_session", "replay_sessions", "replay_turns"}
 
 
 def test_the_requirements_own_limits_have_their_names_and_values() -> None:

@@ -36,7 +36,7 @@ async def measure_memory(scale: CoreScale) -> list[Figure]:
 
 
 async def _weigh_sessions(count: int) -> list[Figure]:
-    limits = Limits()
+    limits = Limits(replay_turns=4)
     # Commits that a ledger keeps are memory of the ledger, which has a limit of its own.
     ledger = MemoryLedger(max_records=1)
     async with open_stage(cast_of(whole_turn), ledger=ledger, limits=limits) as stage:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from footlights import Limits, open_stage
-from footlights_bench.growth.crowd import AT_A_TIME, SHORT, Crowd, short_turn
+from footlights_bench.growth.crowd import AT_A_TIME, SHORT, TURNS_KEPT, Crowd, short_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of
@@ -66,7 +66,7 @@ async def time_turns(sizes: Sequence[int], laps: int, turns: int, *, durable: bo
 
 @asynccontextmanager
 async def _open_crowd(size: int, ledger: Path | None) -> AsyncGenerator[Crowd, None]:
-    limits = Limits()
+    limits = Limits(replay_turns=TURNS_KEPT)
     async with open_stage(cast_of(short_turn), ledger=ledger, limits=limits) as stage:
         crowd = Crowd([stage.start() for _ in range(size)])
         await crowd.fill(limits)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from footlights_actors import Line
 
 AT_A_TIME = 10
+TURNS_KEPT = 4
+"""Finished turns that a session keeps for replay. It plays so many before anything is measured."""
 SHORT = 20
 """Tokens of a short turn."""
 

@@ -16,7 +16,7 @@ import trio
 from attrs import frozen
 
 from footlights import Limits, MemoryLedger, open_stage
-from footlights_bench.growth.crowd import Crowd, tiny_turn
+from footlights_bench.growth.crowd import TURNS_KEPT, Crowd, tiny_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of, paced_turn
@@ -86,7 +86,7 @@ async def stream(streaming: int, silent: int, seconds: float) -> int:
 
     Returns the number of turns that settled.
     """
-    limits = Limits()
+    limits = Limits(replay_turns=TURNS_KEPT)
     async with open_stage(cast_of(_script), ledger=MemoryLedger(), limits=limits) as stage:
         if silent:
             await Crowd([stage.start() for _ in range(silent)]).fill(limits)

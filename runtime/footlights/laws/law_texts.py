@@ -43,7 +43,7 @@ LAWS: Mapping[str, str] = MappingProxyType(
         "cancel_wins": "A turn that a cancel won ends in turn_interrupted.",
         "token_offset": "Each delta starts where the text so far ends; only a dropped delta leaves a hole.",
         "final_text": "turn_final carries every delta at its offset, and nothing that was never sent.",
-        "text_forgotten": f"turn_final has forgotten its text exactly from seq {RESTART_SEQ:,} on, and is empty then.",
+        "text_forgotten": f"A terminal event says that text is gone exactly from seq {RESTART_SEQ:,} on, and has none.",
         "heard": "What was heard is the turn's own text, up to the event it names.",
         "tool_unique": "A tool call id is used for one call in a turn.",
         "tool_partner": "Each tool result belongs to a call that was started, of the same tool.",

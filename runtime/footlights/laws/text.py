@@ -12,7 +12,7 @@ from attrs import frozen
 from footlights.laws.law_texts import RESTART_SEQ
 
 if TYPE_CHECKING:
-    from footlights.events import Heard, TokenDelta, TurnFinal
+    from footlights.events import Heard, TokenDelta
     from footlights.laws.hidden import Hidden
     from footlights.laws.law_texts import Report
 
@@ -60,13 +60,13 @@ class Text:
         if len(text) > self._end and not self._hidden.take(self._last_seq):
             self._report("final_text", seq, f"goes on after {self._end}, where the text that was sent ends")
 
-    def forgotten(self, seq: int, payload: TurnFinal) -> None:
-        """Judge a turn_final that comes from the ledger, or that claims to."""
+    def forgotten(self, seq: int, is_said: bool, text: str | None) -> None:
+        """Judge a terminal event that comes from the ledger, or that claims to, and the text that it has."""
         if seq < RESTART_SEQ:
             self._report("text_forgotten", seq, "has forgotten the text that its own runtime sent")
-        elif not payload.text_forgotten:
-            self._report("text_forgotten", seq, "does not say that the text is gone, as it is after a restart")
-        elif payload.text:
+        elif not is_said:
+            self._report("text_forgotten", seq, "does not say that the text is gone, as it is in a ledger")
+        elif text:
             self._report("text_forgotten", seq, "has a text that it says is gone")
 
     def heard(self, seq: int, heard: Heard) -> None:

@@ -111,7 +111,11 @@ class Turn:
                 if payload.error is not None and payload.reason not in _FAILURES:
                     self._report("failure_said", seq, f"says what was wrong with a turn that ended by {payload.reason}")
                 self._tools.ended(seq)
-                if payload.heard is not None:
+                if payload.text_forgotten or seq >= RESTART_SEQ:
+                    self._text.forgotten(
+                        seq, payload.text_forgotten, None if payload.heard is None else payload.heard.text
+                    )
+                elif payload.heard is not None:
                     self._text.heard(seq, payload.heard)
             case TurnFinal():
                 self._judge_final(seq, payload)
@@ -126,7 +130,7 @@ class Turn:
         self._models.used(seq)
         self._tools.ended(seq)
         if payload.text_forgotten or seq >= RESTART_SEQ:
-            self._text.forgotten(seq, payload)
+            self._text.forgotten(seq, payload.text_forgotten, payload.text)
         else:
             self._text.final(seq, payload.text)
 

@@ -67,6 +67,9 @@ class SessionStatistics:
     max_queued_turns: int
     turns_retained: int
     replay_turns: int
+    bytes_retained: int
+    """Memory that the retained turns take, as it counts against the limits."""
+    replay_bytes_per_session: int
     subscribers: tuple[OutboxStatistics, ...]
     """Without observers."""
     max_subscribers: int
@@ -76,6 +79,7 @@ class SessionStatistics:
 class SessionCore:
     __slots__ = (
         "__weakref__",
+        "_bytes_retained",
         "_last_number",
         "_open",
         "_registry",
@@ -121,6 +125,7 @@ class SessionCore:
         self._last_number = first_number - 1
         self._open: dict[str, Turn] = {}
         self._retained: dict[str, Turn] = {}
+        self._bytes_retained = 0
         self.turns_dropped = 0
         # The stage gives out s1-000001, and a server with users ann:s1-000001: in its own epoch such a session is new.
         is_new = ids.epoch_of_session(session_id.rpartition(":")[2]) == self.epoch
@@ -326,7 +331,19 @@ class SessionCore:
     def drop_turns(self) -> None:
         """Drop every retained turn. Each holds its session, so that together they would keep each other alive."""
         while self._retained:
-            self._drop(self._retained.pop(next(iter(self._retained))))
+            self.drop_turn(next(iter(self._retained.values())))
+
+    def drop_turn(self, turn: Turn) -> None:
+        """Retain this turn no longer."""
+        del self._retained[turn.turn_id]
+        self._bytes_retained -= self._registry.retention.remove(turn)
+        self.turns_dropped += 1
+        if turn.request is not None:
+            self.dropped_requests = with_dropped(self.dropped_requests, turn.request.request_id)
+        if turn.commit is not None and any(issue.code == LedgerUnavailable.code for issue in turn.commit.issues):
+            self.unwritten[turn.turn_id] = turn.commit
+            if len(self.unwritten) > _MAX_UNWRITTEN:
+                del self.unwritten[next(iter(self.unwritten))]
 
     def statistics(self) -> SessionStatistics:
         observers = self._observers()
@@ -338,6 +355,8 @@ class SessionCore:
             max_queued_turns=self.limits.max_queued_turns,
             turns_retained=len(self._retained),
             replay_turns=self.limits.replay_turns,
+            bytes_retained=self._bytes_retained,
+            replay_bytes_per_session=self.limits.replay_bytes_per_session,
             subscribers=tuple(outbox.statistics() for outbox in self.outboxes if outbox not in observers),
             max_subscribers=self.limits.max_subscribers,
             observers=tuple(outbox.statistics() for outbox in observers),
@@ -418,17 +437,10 @@ class SessionCore:
 
     def _retain(self, turn: Turn) -> None:
         self._retained[turn.turn_id] = turn
-        if len(self._retained) > self.limits.replay_turns:
-            self._drop(self._retained.pop(next(iter(self._retained))))
-
-    def _drop(self, turn: Turn) -> None:
-        self.turns_dropped += 1
-        if turn.request is not None:
-            self.dropped_requests = with_dropped(self.dropped_requests, turn.request.request_id)
-        if turn.commit is not None and any(issue.code == LedgerUnavailable.code for issue in turn.commit.issues):
-            self.unwritten[turn.turn_id] = turn.commit
-            if len(self.unwritten) > _MAX_UNWRITTEN:
-                del self.unwritten[next(iter(self.unwritten))]
+        self._bytes_retained += self._registry.retention.add(self, turn)
+        limits = self.limits
+        while len(self._retained) > limits.replay_turns or self._bytes_retained > limits.replay_bytes_per_session:
+            self.drop_turn(next(iter(self._retained.values())))
 
     def _backlog(self, after: Mapping[str, int] | None) -> list[tuple[Turn, int]]:
         if after is None:

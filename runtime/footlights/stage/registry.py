@@ -16,6 +16,7 @@ from footlights.fair_share import eviction_candidate
 from footlights.ids import epoch_of_session, owner_of
 from footlights.params import SessionParams
 from footlights.session.core import SessionCore
+from footlights.session.retention import Retention
 from footlights.speaker import written_about
 from footlights.stream.commit_feed import Bell
 from footlights.turn.summary import outcome_of, summarize
@@ -49,6 +50,7 @@ class SessionRegistry:
     ) -> None:
         self.limits = supervisor.limits
         self.clock: Clock = trio.lowlevel.current_clock().current_time
+        self.retention = Retention(supervisor, self.clock)
         self.wall_clock = wall_clock
         self.epoch = epoch
         self.tracer = tracer

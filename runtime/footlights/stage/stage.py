@@ -77,6 +77,9 @@ class StageStatistics:
     """Events in all outboxes, as they count against the limits."""
     bytes_waiting: int
     """Their bytes."""
+    bytes_retained: int
+    """Memory that finished turns take which are kept for resuming subscribers, also those of closed sessions."""
+    replay_bytes: int
     turns_settled: Mapping[str, int]
     """Settled turns by commit outcome, or by the reason of their interruption."""
     turns_untraced: int
@@ -294,6 +297,8 @@ class Stage:
             bounded_dropped=bounded_dropped,
             events_waiting=events_waiting,
             bytes_waiting=bytes_waiting,
+            bytes_retained=registry.retention.bytes,
+            replay_bytes=registry.limits.replay_bytes,
             turns_settled=MappingProxyType(dict(registry.settled)),
             turns_untraced=0 if registry.tracer is None else registry.tracer.dropped,
         )

@@ -3,7 +3,7 @@
 A session keeps the events of its open turns and of the last few finished ones. A subscriber that resumes may need
 turns that the session has dropped, or that ran before a restart: those that its cursor names, and those that began
 after the newest turn of which it has seen anything. The ledger knows how each of them ended, so the subscriber gets
-their terminal event and commit_final, rebuilt. Their text is in no ledger, so a rebuilt `turn_final` says that it is
+their terminal event and commit_final, rebuilt. Their text is in no ledger, so a rebuilt terminal event says that it is
 forgotten. Rebuilt events have the seqs `RESTART_SEQ` and `ALL_SEEN`, and the first one declares the gap before it.
 Their `mono_ts_ms` is the largest integer of the wire format, because the clock that stamped the turn may have ended
 with its process and no other clock can be compared with it.
@@ -221,11 +221,11 @@ def rebuilt_events(
 
 def _terminal(commit: CommitFinal | None) -> Payload:
     if commit is None:
-        return TurnInterrupted(InterruptReason.RUNTIME_RESTART)
+        return TurnInterrupted(InterruptReason.RUNTIME_RESTART, text_forgotten=True)
     reason = interrupted_by(commit.issues)
     if reason is None:
         return TurnFinal("", text_forgotten=True)
-    return TurnInterrupted(reason, error=failed_by(commit.issues))
+    return TurnInterrupted(reason, error=failed_by(commit.issues), text_forgotten=True)
 
 
 def never_committed(session_id: str, turn_id: str) -> CommitFinal:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from io import SEEK_END, StringIO
+from sys import getsizeof
 from typing import TYPE_CHECKING, TypeAlias
 
-from footlights.events import SCHEMA_V, EventType, SeqRange, StreamEvent, TokenDelta
+from footlights.events import SCHEMA_V, EventType, SeqRange, StreamEvent, TokenDelta, TurnInterrupted
 from footlights.stream.fast_path import NONE, FastPathBudget
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 ENVELOPE_BYTES = 200
 """Bytes that an event counts for in a queue, besides its payload."""
+TURN_BYTES = 3_500
+"""Bytes of memory that a settled turn takes, with the events that every turn has, and without its text."""
+EVENT_BYTES = 100
+"""Bytes of memory that a kept event takes, besides those that it counts for in a queue."""
 
 _TOKEN_DELTA = EventType.TOKEN_DELTA
 
@@ -31,6 +36,7 @@ class Replay:
     __slots__ = (
         "_ends",
         "_last_joined",
+        "_other_bytes",
         "_other_seqs",
         "_others",
         "_run_stamps",
@@ -59,6 +65,7 @@ class Replay:
         self._text: StringIO | str = StringIO()
         self._ends = array("I")  # by seq: the length of the text after that event
         self._others: list[StreamEvent] = []
+        self._other_bytes = 0
         self._other_seqs = array("I")
         # The stamps of the last plain delta, and by seq those of each delta that ended a run.
         self._said_at = 0.0
@@ -78,8 +85,8 @@ class Replay:
         self._wall_ts = wall_ts
         self.next_seq += 1
 
-    def append(self, event: StreamEvent) -> None:
-        """Append an event that is kept as it is."""
+    def append(self, event: StreamEvent, size: int) -> None:
+        """Append an event that is kept as it is, and that counts for `size` bytes."""
         self.fast_path.until_seq = NONE
         if self.next_seq > (self._other_seqs[-1] + 1 if self._other_seqs else 0):
             self._run_stamps[self.next_seq - 1] = int(self._said_at * 1000), self._wall_ts
@@ -89,6 +96,7 @@ class Replay:
             self._text.write(event.payload.delta)  # type: ignore[union-attr]  # as above
             self.text_length += len(event.payload.delta)
         self._others.append(event)
+        self._other_bytes += EVENT_BYTES + size if size else 0
         self._other_seqs.append(event.seq)
         self._ends.append(self.text_length)
         self.next_seq += 1
@@ -105,6 +113,14 @@ class Replay:
     @property
     def kept_events(self) -> int:
         return len(self._others)
+
+    @property
+    def kept_bytes(self) -> int:
+        """About the memory that a settled turn takes."""
+        terminal = self._others[-2].payload
+        heard = terminal.heard if isinstance(terminal, TurnInterrupted) else None
+        said = getsizeof(self._text) + (0 if heard is None else getsizeof(heard.text))
+        return TURN_BYTES + said + self._ends.itemsize * len(self._ends) + self._other_bytes
 
     def text_until(self, seq: int) -> str:
         """The text up to the event with this seq."""

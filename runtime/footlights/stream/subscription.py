@@ -82,7 +82,7 @@ class _Reader:
 class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
     """One subscriber's stream of a session. Made by `session.subscribe`; read by one task."""
 
-    __slots__ = ("_cursor", "_phase", "_reader", "_rebuilt", "after", "host", "observer", "outbox")
+    __slots__ = ("_cursor", "_forget_at", "_phase", "_reader", "_rebuilt", "after", "host", "observer", "outbox")
 
     def __init__(
         self,
@@ -99,6 +99,8 @@ class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
         self._phase = _Phase.NEW
         self._rebuilt: deque[StreamEvent] = deque()
         self._cursor = Cursor(dict(after or ()), set(terminal_seen))
+        self._forget_at = 0
+        """The size of the cursor at which it may name turns that it need not. It doubles, so that this costs little."""
         self.after = after
         self.outbox = Outbox(host.limits, self._reader.wake, host.remove)
 
@@ -264,12 +266,15 @@ class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
     def _forget_old_turns(self) -> None:
         # The newest turn stays in any case: catch-up begins after it.
         after = self._cursor.after
+        if len(after) < self._forget_at:
+            return
         newest = newest_seen(after)
 
         def matters(turn_id: str, seq: int) -> bool:
             return turn_id == newest or seq < ALL_SEEN or self.host.retains(turn_id)
 
         self._cursor.after = {turn_id: seq for turn_id, seq in after.items() if matters(turn_id, seq)}
+        self._forget_at = 2 * len(self._cursor.after)
 
     async def _more(self) -> bool:
         """Wait until events may be ready; False at the end of the stream."""

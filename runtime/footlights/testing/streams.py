@@ -254,10 +254,10 @@ def _restarted(draw: DrawFn, emitted: Events, most: int) -> Events:
 @st.composite
 def _recalled_endings(draw: DrawFn, terminal: Payload, commit: Payload) -> dict[int, Payload]:
     if draw(st.booleans()):  # it was not committed in time
-        terminal = TurnInterrupted(InterruptReason.RUNTIME_RESTART)
+        terminal = TurnInterrupted(InterruptReason.RUNTIME_RESTART, text_forgotten=True)
         commit = draw(_commits((Issue("runtime_restart", draw(_words)),)))
     elif isinstance(terminal, TurnInterrupted):
-        terminal = TurnInterrupted(terminal.reason, error=terminal.error)
+        terminal = TurnInterrupted(terminal.reason, error=terminal.error, text_forgotten=True)
     else:
         terminal = TurnFinal("", text_forgotten=True)
     return {_RESTART_SEQ: terminal, _RESTART_SEQ + 1: commit}

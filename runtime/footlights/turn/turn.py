@@ -374,7 +374,9 @@ class Turn:
         self._step(Step.COMMIT_FINAL, commit)
         self.commit = commit
         self.context = None
-        self.input = ""  # the turn is retained for its events; the player's words are not needed any more
+        # The turn is retained for its events. Nothing else of it is needed any more.
+        self.input = ""
+        self.staged.clear()
         self.settled.set()
         self._host.turn_settled(self)
 
@@ -442,7 +444,7 @@ class Turn:
         self.last_activity = now = self._host.clock()
         for outbox in self._host.outboxes:
             outbox.put(entry, self.replay, now)
-        self.replay.append(entry.event)
+        self.replay.append(entry.event, entry.size)
 
 
 def utf8_size(text: str) -> int:

@@ -46,7 +46,7 @@ def kept(told: Told) -> Replay:
         if is_plain(event):
             append_delta(replay, event)
         else:
-            replay.append(event)
+            replay.append(event, 0)
     return replay
 
 
@@ -118,7 +118,7 @@ def test_reading_may_begin_before_the_telling_ends(told: Told, data: st.DataObje
         if is_plain(event):
             append_delta(replay, event)
         else:
-            replay.append(event)
+            replay.append(event, 0)
     after = early[-1].seq if early else -1
     assert early + walk(replay, after) == expected(told[:cut], -1) + expected(told, after)
 
@@ -142,7 +142,7 @@ def test_only_what_is_not_plain_text_is_kept_as_an_event(told: Told) -> None:
 
 def test_a_joined_run_carries_the_last_seq_and_the_last_stamps() -> None:
     replay = Replay("s1", "t1")
-    replay.append(StreamEvent(SCHEMA_V, "s1", "t1", 0, 5, EventType.TURN_ACCEPTED, TurnAccepted(), 0.5))
+    replay.append(StreamEvent(SCHEMA_V, "s1", "t1", 0, 5, EventType.TURN_ACCEPTED, TurnAccepted(), 0.5), 0)
     replay.append_delta("Good ", 100, 0.125, 1.0)
     replay.append_delta("evening.", 100, 0.25, 2.0)
     together = TokenDelta("Good evening.", 0, dropped_seq_ranges=(SeqRange(1, 1),))

@@ -63,7 +63,7 @@ def turns_in(lines: Iterable[bytes]) -> list[str]:
 
 def kept_turn(number: int = 1, text: str = "Hello") -> Replay:
     replay = Replay("s1", f"t{number}")
-    replay.append(_event(TurnAccepted(), number))
+    replay.append(_event(TurnAccepted(), number), 0)
     for letter in text:
         replay.append_delta(letter, 100, 0.002, 0.5)
     return replay
@@ -172,7 +172,7 @@ async def test_a_cancelled_host_still_gets_its_last_turns(tmp_path: Path, quiet_
 
 def test_joined_deltas_declare_what_is_in_them() -> None:
     replay = kept_turn(text="abc")
-    replay.append(_event_at(TokenDelta("d", 3), 4))
+    replay.append(_event_at(TokenDelta("d", 3), 4), 0)
     events = list(replay.events())
     assert [event.seq for event in events] == [0, 3, 4]
     assert events[1].payload == TokenDelta("abc", 0, dropped_seq_ranges=(SeqRange(1, 2),))
@@ -379,7 +379,7 @@ async def test_what_no_line_can_say_is_left_out_and_the_rest_is_written(
     files = TraceFiles(tmp_path)
     tracer = Tracer(files, fresh=False, shutdown_deadline=60.0)
     strange = kept_turn(2)
-    strange.append(StreamEvent(SCHEMA_V, "s1", "t2", 6, 5, EventType.TURN_FINAL, TurnAccepted(ext=object())))  # type: ignore[arg-type]  # on purpose
+    strange.append(StreamEvent(SCHEMA_V, "s1", "t2", 6, 5, EventType.TURN_FINAL, TurnAccepted(ext=object())), 0)  # type: ignore[arg-type]  # on purpose
     async with trio.open_nursery() as nursery:
         nursery.start_soon(tracer.run)
         for turn in (kept_turn(1), strange, kept_turn(3)):

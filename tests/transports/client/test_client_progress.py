@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from footlights.events import Payload
 
 
-RESTARTED = TurnInterrupted(InterruptReason.RUNTIME_RESTART, dropped_seq_ranges=(SeqRange(0, RESTART_SEQ - 1),))
+RESTARTED = TurnInterrupted(
+    InterruptReason.RUNTIME_RESTART, text_forgotten=True, dropped_seq_ranges=(SeqRange(0, RESTART_SEQ - 1),)
+)
 
 
 def event(turn_id: str, seq: int, kind: EventType, payload: Payload) -> StreamEvent:

@@ -36,7 +36,7 @@ from footlights import (
     laws,
 )
 from footlights.stream.cursor import ALL_SEEN
-from footlights.testing import only
+from footlights.testing import only, payloads
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import ScriptedModel, standard_cast
 from footlights_transports import StageThread
@@ -213,6 +213,26 @@ def test_a_host_that_is_detached_resumes_without_a_gap_or_a_repeat() -> None:
                 session.resume()
     assert times > 0
     assert text_of(events) == " word" * WORDS
+    assert laws.check(events) == []
+
+
+def test_a_host_that_pauses_for_long_gets_the_words_of_every_turn() -> None:
+    """The pause is past the patience of the stage: it has none."""
+    with StageThread(cast(), limits=Limits(stall_detach=0.0)) as stage:
+        session = stage.start()
+        turns = [session.begin_turn("A room?") for _ in range(6)]
+        events: list[StreamEvent] = []
+        for turn_id in turns:
+            session.finalize(turn_id).result()
+        times = 0
+        while not is_settled(events, turns[-1]):
+            try:
+                events += session.poll(timeout=LONG)
+            except Detached:
+                times += 1
+                session.resume()
+    assert times > 0
+    assert [final.text for final in payloads(events, TurnFinal)] == [SPEECH] * 6
     assert laws.check(events) == []
 
 

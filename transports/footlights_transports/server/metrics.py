@@ -142,6 +142,7 @@ class _StageCollector(Collector):
         yield _gauge("commits_waiting", "Turns that wait for their commit.", now.commits_waiting)
         yield _gauge("events_waiting", "Events that subscribers have not taken.", now.events_waiting)
         yield _gauge("bytes_waiting", "What those take.", now.bytes_waiting)
+        yield _gauge("bytes_retained", "What finished turns take that clients can resume.", now.bytes_retained)
 
 
 _OUTCOMES = ("ok", "fail_closed", *(reason.value for reason in InterruptReason))

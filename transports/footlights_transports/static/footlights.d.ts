@@ -126,6 +126,8 @@ export interface TurnInterrupted extends Payload {
     readonly heard?: { readonly seq: number; readonly text: string };
     /** Why the turn failed, if it did. The sentence quotes neither a player nor a model. */
     readonly error?: ErrorInfo;
+    /** The server no longer has the text of the turn: what was not received is gone. */
+    readonly text_forgotten?: boolean;
 }
 
 export interface TurnFinal extends Payload {
