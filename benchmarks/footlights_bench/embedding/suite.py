@@ -2,21 +2,25 @@
 
 The same loop runs twice: with the stage on a thread of its own, and with the stage as trio's guest. In each run, slices
 of frames without turns alternate with slices in which many turns stream, so other load on the machine slows both. Then
-the calls of a stage thread are timed while as many turns stream.
+a game with some NPCs is played in the same way, and a server waits for its players.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from contextlib import contextmanager
 from functools import partial
+from itertools import cycle
 from statistics import median
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Protocol
 
 from attrs import evolve, frozen
 
+from footlights import BusyRule, TurnParams
 from footlights_bench.embedding.frames import FRAME, Frames, play_frames
 from footlights_bench.embedding.guest import guest_stage
+from footlights_bench.embedding.server import FULL_SERVER, QUICK_SERVER, ServerScale, measure_server
 from footlights_bench.lib.figures import Aim, Figure, latency_figure, percentile
 from footlights_bench.lib.report import run_suite
 from footlights_bench.lib.scripts import cast_of, paced
@@ -37,12 +41,14 @@ class EmbedScale:
     """Frames of one slice."""
     laps: int
     """Pairs of slices, of which the median counts."""
-    calls: int
-    """Timed calls of each kind."""
+    npcs: int
+    """NPCs of the game whose calls are timed."""
+    server: ServerScale
 
 
-FULL = EmbedScale(turns=100, frames=300, laps=5, calls=1_000)
-QUICK = EmbedScale(turns=5, frames=6, laps=2, calls=6)
+_BARGE_IN = TurnParams(busy=BusyRule.INTERRUPT)
+FULL = EmbedScale(turns=100, frames=300, laps=5, npcs=20, server=FULL_SERVER)
+QUICK = EmbedScale(turns=5, frames=6, laps=2, npcs=3, server=QUICK_SERVER)
 
 
 class Host(Protocol):
@@ -80,7 +86,8 @@ def run_embedding(*, quick: bool, json_path: Path | None, strict: bool = False) 
     parts = {
         "frames, with a stage on a thread of its own": partial(_measure_thread, scale),
         "frames, with a stage as trio's guest": partial(_measure_guest, scale),
-        "calls to a stage thread": partial(_measure_calls, scale),
+        "a game with NPCs": partial(_measure_npcs, scale),
+        "a server without frames": partial(measure_server, scale.server),
     }
     return run_suite("embed", parts, quick=quick, json_path=json_path, strict=strict)
 
@@ -95,12 +102,8 @@ def _measure_guest(scale: EmbedScale) -> list[Figure]:
         return _frame_figures("trio's guest", guest, scale)
 
 
-def _measure_calls(scale: EmbedScale) -> list[Figure]:
-    with StageThread(cast_of(paced)) as stage:
-        return _call_figures(stage, scale)
-
-
-def _frame_figures(how: str, host: Host, scale: EmbedScale) -> list[Figure]:
+def _slices(host: Host, scale: EmbedScale) -> tuple[list[Frames], list[Frames]]:
+    """Slices in silence, and those with turns that alternate with them."""
     silent: list[Frames] = []
     streaming: list[Frames] = []
     for _ in range(scale.laps):
@@ -109,6 +112,11 @@ def _frame_figures(how: str, host: Host, scale: EmbedScale) -> list[Figure]:
         streaming.append(play_frames(scale.frames, host.take_events, host.wait_until))
         host.end_turns()
         host.take_events()
+    return silent, streaming
+
+
+def _frame_figures(how: str, host: Host, scale: EmbedScale) -> list[Figure]:
+    silent, streaming = _slices(host, scale)
     subject = f"frames, {scale.turns} turns, {how}"
     return [
         *_compare(subject, "work of a frame", [each.work for each in silent], [each.work for each in streaming]),
@@ -133,26 +141,66 @@ def _compare(
     ]
 
 
-def _call_figures(stage: StageThread, scale: EmbedScale) -> list[Figure]:
-    sessions = [stage.start() for _ in range(scale.turns)]
-    for session in sessions:
-        session.begin_turn("Go on.")
-    seconds: dict[str, list[float]] = {"begin_turn": [], "cancel": [], "begin_turn_soon": [], "poll": []}
-    for number in range(scale.calls):
-        session = sessions[number % len(sessions)]
-        with _timed(seconds["poll"]):
-            session.poll()
-        with _timed(seconds["cancel"]):
+def _measure_npcs(scale: EmbedScale) -> list[Figure]:
+    """One game in one run: its NPCs are polled once a frame, and each frame one of them is spoken to again."""
+    with StageThread(cast_of(paced)) as stage:
+        host = _Game(stage, scale.npcs)
+        silent, streaming = _slices(host, scale)
+    subject = f"a game with {scale.npcs} NPCs"
+    frames = [each for lap in streaming for each in lap.between]
+    return [
+        *(latency_figure(subject, f"{name}, p99", each) for name, each in host.seconds.items()),
+        Figure(
+            subject,
+            "frames missed",
+            sum(map(_is_missed, frames)),
+            "times",
+            None,
+            {"without turns": sum(_is_missed(each) for lap in silent for each in lap.between), "of": len(frames)},
+        ),
+    ]
+
+
+class _Game(_ThreadHost):
+    """Takes the time of what it does to the stage in a frame."""
+
+    def __init__(self, stage: StageThread, npcs: int) -> None:
+        super().__init__(stage, npcs)
+        self._stage = stage
+        self._next = cycle(self._sessions)
+        self.seconds: dict[str, list[float]] = {
+            "poll of all": [],
+            "begin_turn": [],
+            f"{npcs} commands, one by one": [],
+            f"{npcs} commands, together": [],
+        }
+
+    def take_events(self) -> None:
+        if not self._turns:
+            super().take_events()
+            return
+        polling, command, one_by_one, together = self.seconds.values()
+        with _timed(polling):
+            super().take_events()
+        with _timed(command):
+            next(self._next).begin_turn("Go on.", _BARGE_IN)
+        # Those without an effect, so that the stage has the same work in every frame.
+        with _timed(one_by_one):
+            heard = [each.heard_soon(turn, 0) for each, turn in zip(self._sessions, self._turns, strict=True)]
+        wait(heard)
+        with _timed(together), self._stage.together():
+            heard = [each.heard_soon(turn, 0) for each, turn in zip(self._sessions, self._turns, strict=True)]
+        wait(heard)
+
+    def end_turns(self) -> None:
+        for session in self._sessions:
             session.cancel()
-        with _timed(seconds["begin_turn"]):
-            session.begin_turn("Go on.")
-        session.cancel()
-        with _timed(seconds["begin_turn_soon"]):
-            ticket = session.begin_turn_soon("Go on.")
-        ticket.result()
-        sleep(FRAME / 4)
-    subject = f"calls to a stage thread, {scale.turns} turns"
-    return [latency_figure(subject, f"{name}, p99", each) for name, each in seconds.items()]
+        self._turns = []
+
+
+def _is_missed(between: float) -> bool:
+    """Whether the next frame came so late that one was left out."""
+    return between > 1.5 * FRAME
 
 
 @contextmanager
