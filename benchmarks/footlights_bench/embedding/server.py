@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from footlights import CommitFinal
     from footlights.authority import Ruling
     from footlights_transports import ThreadSession
+    from footlights_transports.embed.ticket import Ticket
 
 SOON = Aim("below", 50_000)
 """Microseconds."""
@@ -90,7 +92,7 @@ def _measure_reload(scale: ServerScale) -> list[Figure]:
     with StageThread(cast) as stage:
         players = [stage.start() for _ in range(_PLAYERS)]
         began = perf_counter()
-        commits = []
+        commits: list[Ticket[CommitFinal]] = []
         for number in range(scale.commits):
             commits.append(stage.commit_soon([Intent(IntentType.DECISION, "restock")], f"shelf {number}"))
             if number % 4 == 0:

@@ -241,6 +241,27 @@ def test_a_cancelled_commit_is_decided_once_or_never_began() -> None:
     assert cancel_everywhere(scenario, pairs=0).points > 3
 
 
+def test_a_follower_that_is_cancelled_anywhere_goes_on_without_gap_or_repeat() -> None:
+    async def scenario() -> None:
+        async with open_stage(cast()) as stage:
+            feed, whys = stage.commits(under="/purse"), list[str | None]()
+            await feed.start()
+            try:
+                for number in range(3):
+                    await stage.commit(coins(1), f"{number}")
+                    whys.append((await anext(feed)).why)
+            finally:
+                with trio.CancelScope(shield=True):
+                    while stage.statistics().commits_waiting:
+                        await trio.lowlevel.checkpoint()
+                    found = await stage.ledger.latest("@host", 9)
+                    while len(whys) < len(found):
+                        whys.append((await anext(feed)).why)
+                assert whys == [f"{number}" for number in range(len(found))]
+
+    assert cancel_everywhere(scenario, pairs=0).points > 9
+
+
 def test_a_stage_thread_commits_for_its_host() -> None:
     with StageThread(cast()) as stage:
         tickets = [stage.commit_soon(coins(1), "one of many") for _ in range(20)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 from typer.testing import CliRunner
 
-from footlights import open_stage
+from footlights import Intent, IntentType, open_stage
 from footlights.authority import JsonWorld
 from footlights_actors import ScriptedModel, standard_cast
 from footlights_transports.cli.commands import app
@@ -41,6 +41,23 @@ def test_an_operator_patches_a_closed_ledger(tmp_path: Path) -> None:
     shown = run(app, ["ledger", "show", str(ledger), "1"]).output
     assert "lost purse" in shown
     assert "no rule judged it" in shown
+
+
+def test_a_commit_of_the_host_is_shown_as_what_it_is(tmp_path: Path) -> None:
+    async def play() -> None:
+        cast = standard_cast(ScriptedModel(lambda _: []), world=JsonWorld({"purse": 1}))
+        async with open_stage(cast, ledger=tmp_path / "g.ledger") as stage:
+            await stage.commit([Intent(IntentType.DECISION, "quest")], "the well is clean")
+            session = stage.start()
+            await session.finalize(session.begin_turn("Hello?")).wait()
+
+    trio.run(play)
+    ledger = str(tmp_path / "g.ledger")
+    assert run(app, ["audit", ledger]).exit_code == 0
+    first, second = [line for line in run(app, ["ledger", "show", ledger]).output.splitlines() if "t1-000001" in line]
+    assert "@host" in first
+    assert "@host" not in second
+    assert "the well is clean" in run(app, ["ledger", "show", ledger, "1"]).output
 
 
 def test_a_patch_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
