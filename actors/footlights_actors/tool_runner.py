@@ -2,8 +2,9 @@
 
 Tools run as tasks of the stage, not of the turn. When the turn is interrupted, a running tool has `tool_cancel_grace`
 to end, and a `cancel_safe` one is cancelled at once. Either way it is reported as `canceled` and its result is
-discarded. One that has not ended by then continues in the background. A tool that exceeds its `timeout` is cancelled in any case, its result is an error, and the
-turn continues. Intents of tools are staged in the order of the calls, independent of their speed.
+discarded. A tool that has not ended by then continues in the background. A tool that exceeds its `timeout` is cancelled
+in any case, its result is an error, and the turn continues. Intents of tools are staged in the order of the calls,
+independent of their speed.
 """
 
 from __future__ import annotations

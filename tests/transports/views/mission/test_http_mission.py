@@ -20,7 +20,7 @@ from footlights_transports.views.mission import announcer
 from footlights_transports.views.mission.board import MissionBoard
 from footlights_transports.views.mission.missions import MissionSettings
 from footlights_transports.views.mission.pure import history
-from footlights_transports.views.mission.pure.replay import replay
+from footlights_transports.views.mission.pure.recheck import replay
 from footlights_transports.views.mission.routes import BoardStream
 from tests.kit.peers.http_peer import Answer, Follower, open_house, refused
 

@@ -8,7 +8,7 @@ import pytest
 
 from footlights.errors import InvalidCommand
 from footlights_transports.views.mission.pure.history import History
-from footlights_transports.views.mission.pure.replay import replay
+from footlights_transports.views.mission.pure.recheck import replay
 
 HEARD = {"context_tier": 1, "session_state": "active", "classification": "critical"}
 
