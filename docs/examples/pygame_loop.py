@@ -23,7 +23,7 @@ def draw(screen: pygame.Surface, font: pygame.font.Font, subtitle: str) -> None:
     pygame.display.flip()
 
 
-# -- glue: at most 25 lines
+# -- glue: at most 16 lines
 
 
 def command(guard: ThreadSession, key: int) -> None:
@@ -51,7 +51,8 @@ def subtitled(subtitle: str, event: StreamEvent) -> str:
 
 
 def main() -> None:
-    pygame.init()
+    pygame.display.init()
+    pygame.font.init()
     screen, font, clock = pygame.display.set_mode((900, 100)), pygame.font.Font(None, 28), pygame.time.Clock()
     subtitle, is_running = "Press space.", True
     with StageThread(CAST) as stage:

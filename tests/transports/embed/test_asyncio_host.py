@@ -116,10 +116,9 @@ def test_a_cancelled_call_is_withdrawn_or_made() -> None:
     async def host() -> None:
         async with opened(StageThread(cast())) as stage:
             session = await answer(stage.start_soon())
-            gate = threading.Event()
-            blocked = stage.call_soon(lambda _: gate.wait(LONG))
-            while not blocked.running():
-                await asyncio.sleep(0)
+            gate, is_blocked = threading.Event(), threading.Event()
+            blocked = stage.call_soon(lambda _: (is_blocked.set(), gate.wait(LONG)))
+            await asyncio.to_thread(is_blocked.wait, LONG)
             late = asyncio.ensure_future(answer(session.begin_turn_soon("Never.")))
             late.cancel()
             begun = asyncio.ensure_future(answer(blocked))
@@ -183,32 +182,30 @@ def test_the_loop_goes_on_while_the_stage_closes() -> None:
 
 def test_a_stage_that_died_is_raised_to_readers_and_callers() -> None:
     async def host() -> None:
-        stage = StageThread(cast())
-        with pytest.raises(StageThreadDied):
-            async with opened(stage):
-                session = await answer(stage.start_soon())
-                reader = asyncio.create_task(read_all(session))
-                await answer(session.begin_turn_soon("Exit.", EXIT))
-                with pytest.raises(StageThreadDied):
-                    await reader
-                with pytest.raises(StageThreadDied):
-                    await answer(session.begin_turn_soon("Talk."))
+        async with opened(StageThread(cast())) as stage:
+            session = await answer(stage.start_soon())
+            reader = asyncio.create_task(read_all(session))
+            await answer(session.begin_turn_soon("Exit.", EXIT))
+            with pytest.raises(StageThreadDied):
+                await reader
+            with pytest.raises(StageThreadDied):
+                await answer(session.begin_turn_soon("Talk."))
 
-    run(host())
+    with pytest.raises(StageThreadDied):
+        run(host())
 
 
 def test_an_error_of_the_block_is_raised_and_not_that_the_stage_died() -> None:
     async def host() -> None:
-        stage = StageThread(cast())
-        with pytest.raises(ZeroDivisionError):
-            async with opened(stage):
-                session = await answer(stage.start_soon())
-                await answer(session.begin_turn_soon("Exit.", EXIT))
-                with pytest.raises(StageThreadDied):
-                    await read_all(session)
-                raise ZeroDivisionError
+        async with opened(StageThread(cast())) as stage:
+            session = await answer(stage.start_soon())
+            await answer(session.begin_turn_soon("Exit.", EXIT))
+            with pytest.raises(StageThreadDied):
+                await read_all(session)
+            raise ZeroDivisionError
 
-    run(host())
+    with pytest.raises(ZeroDivisionError):
+        run(host())
 
 
 def test_a_stage_that_cannot_open_raises_why() -> None:
@@ -232,8 +229,8 @@ def test_a_second_reader_is_refused_and_the_first_gets_everything() -> None:
             with pytest.raises(InvalidCommand, match="already"):
                 await anext(read(session))
             assert laws.check(await first) == []
+            session.on_ready(print)
             with pytest.raises(InvalidCommand, match="Something waits"):
-                session.on_ready(print)
                 session.on_ready(print)
 
     run(host())

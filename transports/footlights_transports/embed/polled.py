@@ -37,7 +37,7 @@ _CHECK_SECONDS = 0.25
 
 @define(eq=False)
 class _Wakeup:
-    """A call of `on_ready`, and what it is due for. A new call is a new one, so a late look at an old one harms none."""
+    """A call of `on_ready`, and what it is due for. Each is a new object, so a late look at an old one harms none."""
 
     call: Callable[[], object]
     is_due: bool = True
@@ -96,7 +96,7 @@ class Polled(Generic[T]):
         return items
 
     def on_ready(self, call: Callable[[], object] | None) -> None:
-        """Have this called when there is something to poll, or nothing will come any more: see `ThreadSession.on_ready`.
+        """Have this called when there is something to poll, or the end has come: see `ThreadSession.on_ready`.
 
         Raises `InvalidCommand` if something else waits already; None removes it.
         """

@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
-class Source(Protocol[T_co]):
+class Source(Protocol[T]):
     """A `ThreadSession`, a `PolledStream` or a `PolledFeed`."""
 
-    def poll(self, max_events: int = ..., timeout: float = ...) -> list[T_co]: ...
+    def poll(self, max_events: int = ..., timeout: float = ...) -> list[T]: ...
     def on_ready(self, call: Callable[[], object] | None) -> None: ...
     @property
     def is_awaited(self) -> bool: ...

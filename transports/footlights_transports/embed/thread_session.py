@@ -225,8 +225,10 @@ class Readers:
     def lift_all(self) -> None:
         """Let all readers finish, and later ones too, because the stage is about to close."""
         self._lifted = True
-        for stream in (*self._streams, *self._feeds):
+        for stream in self._streams:
             stream.lift()
+        for feed in self._feeds:
+            feed.lift()
 
     async def _read(
         self, session_id: str, stream: PolledStream, stage: Stage, *, task_status: trio.TaskStatus[None]

@@ -31,7 +31,10 @@ def answer(ticket: Future[T]) -> Deferred[T]:
     """
     from twisted.internet import reactor  # importing it chooses the reactor, which is the host's to choose
 
-    deferred: Deferred[T] = Deferred(lambda _: ticket.cancel())
+    def withdraw(_: Deferred[T]) -> None:
+        ticket.cancel()
+
+    deferred: Deferred[T] = Deferred(withdraw)
 
     def fire() -> None:
         if deferred.called:  # it was cancelled
