@@ -163,7 +163,7 @@ def test_the_game_loop_shows_a_turn_and_interrupts_it(monkeypatch: pytest.Monkey
     def flip() -> None:
         show()
         frames.append(hash(pygame.image.tobytes(pygame.display.get_surface(), "RGB")))
-        next(playing)
+        next(playing, None)
 
     playing, show = player(), pygame.display.flip
     example = runpy.run_path(str(EXAMPLES / "pygame_loop.py"))
