@@ -16,7 +16,7 @@ from django.db import transaction
 from evennia import CmdSet, Command, DefaultObject, ObjectDB
 from evennia.server.models import ServerConfig
 from evennia.utils.logger import log_err
-from twisted.internet import reactor
+from twisted.internet import reactor as imported_reactor
 from twisted.internet.defer import Deferred
 
 from footlights import (
@@ -40,6 +40,8 @@ from footlights.authority import Ruling, accept, patch, refuse
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 from footlights_transports import StageThread, ThreadSession
 from footlights_transports.embed.twisted import answer, read
+
+reactor: Any = imported_reactor  # which has no types
 
 # -- the game: its persona, its model, its tool and its rule
 
@@ -110,10 +112,12 @@ def in_background(work: Any) -> None:
 async def mirror() -> None:
     """What was committed, also while this server was down, and where to go on, in one transaction."""
     after = ServerConfig.objects.conf("footlights_mirror", default="genesis")
-    async for commit in read(await answer(Host.stage.commits_soon(after=after, under="/players"))):
+    feed = await answer(Host.stage.commits_soon(after=after, under="/players"))
+    async for commit in read(feed):
         with transaction.atomic():
             for change in commit.changes or ():
                 player = ObjectDB.objects.get(id=change.path.rpartition("/")[2])
+                assert isinstance(change.value, dict)  # as the rule writes it
                 for name, value in change.value.items():
                     player.attributes.add(name, value)
             ServerConfig.objects.conf("footlights_mirror", commit.commit_id)

@@ -92,7 +92,7 @@ class Game:
     def start_anew(self) -> None:
         """Start it for the first time: it sets itself up, and starts its server once more."""
         self.start()
-        log = ["tail", "--follow=name", "--retry", "--lines=+1", self.folder / "server/logs/server.log"]
+        log = ["tail", "--follow=name", "--retry", "--lines=+1", str(self.folder / "server/logs/server.log")]
         with subprocess.Popen(log, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as lines:
             assert lines.stdout is not None
             while "restarted in 'reset' mode" not in lines.stdout.readline():
@@ -219,7 +219,7 @@ def told(game: Game, expression: str) -> str:
     """What the game says when its administrator evaluates this. `npc` is the example."""
     with closing(admin(game)) as asking:
         asking.say(f"py import world.evennia_npc as npc; self.msg('<' * 3 + repr({expression}) + '>' * 3)")
-        return re.findall("<<<(.*)>>>", asking.hears("<<<.*>>>"))[0]
+        return asking.hears("<<<.*>>>").rpartition("<<<")[2].removesuffix(">>>")
 
 
 def becomes(game: Game, expression: str, expected: str) -> None:

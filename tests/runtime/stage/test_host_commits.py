@@ -239,26 +239,6 @@ def test_a_cancelled_commit_is_decided_once_or_never_began() -> None:
     assert cancel_everywhere(scenario, pairs=0).points > 3
 
 
-def test_a_feed_that_is_cancelled_anywhere_goes_on_without_gap_or_repeat() -> None:
-    async def scenario() -> None:
-        async with open_stage(cast()) as stage:
-            feed, whys = stage.commits(after="genesis"), list[str | None]()
-            try:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(stage.commit, coins(1), "one")
-                    nursery.start_soon(stage.commit, coins(1), "another")
-                    while len(whys) < 2:
-                        whys.append((await anext(feed)).why)
-            finally:
-                with trio.CancelScope(shield=True):
-                    await stage.commit(coins(1), "last")
-                    while "last" not in whys:
-                        whys.append((await anext(feed)).why)
-                    assert len(whys) == len(set(whys)) == stage.world["purse"]
-
-    assert cancel_everywhere(scenario, pairs=0).points > 3
-
-
 def test_a_stage_thread_commits_for_its_host() -> None:
     with StageThread(cast()) as stage:
         tickets = [stage.commit_soon(coins(1), "one of many") for _ in range(20)]

@@ -112,12 +112,17 @@ def test_a_reader_that_is_cancelled_anywhere_loses_nothing() -> None:
     run(host())
 
 
+def block(is_blocked: threading.Event, gate: threading.Event) -> bool:
+    is_blocked.set()
+    return gate.wait(LONG)
+
+
 def test_a_cancelled_call_is_withdrawn_or_made() -> None:
     async def host() -> None:
         async with opened(StageThread(cast())) as stage:
             session = await answer(stage.start_soon())
             gate, is_blocked = threading.Event(), threading.Event()
-            blocked = stage.call_soon(lambda _: (is_blocked.set(), gate.wait(LONG)))
+            blocked = stage.call_soon(lambda _: block(is_blocked, gate))
             await asyncio.to_thread(is_blocked.wait, LONG)
             late = asyncio.ensure_future(answer(session.begin_turn_soon("Never.")))
             late.cancel()

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from footlights import InvalidCommand, Stage
+from footlights import InvalidCommand, Stage, open_stage
 from footlights.authority import Intent, IntentType, JsonWorld, MemoryLedger, RuleBook, accept, apply_patch, patch
 from footlights.errors import LedgerUnavailable
 from footlights.stream.commit_feed import PAGE
+from footlights.testing import cancel_everywhere
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports import StageThread, StageThreadDied
+from footlights_transports import PolledFeed, StageThread, StageThreadDied
+from footlights_transports.embed.trio_thread import TrioThread
 from tests.kit.threads import no_thread_is_left as no_thread_is_left
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from footlights import Cast
     from footlights.authority.rules import Ruling
     from footlights.stream.commit_feed import WorldCommit
-    from footlights_transports import PolledFeed
 
 LONG = 30.0
 
@@ -169,3 +170,27 @@ def test_a_stage_that_died_is_reported_by_its_feed() -> None:
         feed.poll(timeout=LONG)
     with pytest.raises(StageThreadDied):
         stage.close()
+
+
+def test_a_reading_of_commits_that_is_cancelled_anywhere_leaves_a_cursor_without_gap_or_repeat() -> None:
+    async def scenario() -> None:
+        async with open_stage(cast()) as stage:
+            feed = PolledFeed(TrioThread(open_stage(cast()), timeout=LONG, exit_timeout=LONG), stage.commits())
+            whys: list[str | None] = []
+            try:
+                async with trio.open_nursery() as nursery:
+                    await nursery.start(feed.run, stage)
+                    for why in ("one", "two", "three"):
+                        await stage.commit(coins(1), why)
+                        whys += [commit.why for commit in feed.poll()]
+                    nursery.cancel_scope.cancel()
+            finally:
+                with trio.CancelScope(shield=True):
+                    whys += [commit.why for commit in feed.poll()]
+                    await stage.commit(coins(1), "last")
+                    rest = stage.commits(after=feed.cursor or "genesis")
+                    while "last" not in whys:
+                        whys.append((await anext(rest)).why)
+                assert len(whys) == len(set(whys)) == stage.world["purse"]
+
+    assert cancel_everywhere(scenario, pairs=0).points > 9

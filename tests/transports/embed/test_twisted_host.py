@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from twisted.internet import reactor
+from twisted.internet import reactor as imported_reactor
 from twisted.internet.defer import CancelledError, Deferred
 
 from footlights import EventType, InvalidCommand, Stage, laws
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from footlights import StreamEvent
 
 T = TypeVar("T")
+reactor: Any = imported_reactor  # which has no types
 LONG = 30.0
 
 
@@ -108,11 +109,16 @@ def test_a_cancelled_reader_loses_nothing(run: Any) -> None:
         run(host())
 
 
+def block(is_blocked: threading.Event, gate: threading.Event) -> bool:
+    is_blocked.set()
+    return gate.wait(LONG)
+
+
 def test_a_cancelled_call_is_withdrawn_or_made(run: Any) -> None:
     async def host() -> None:
         session = await answer(stage.start_soon())
         gate, is_blocked = threading.Event(), threading.Event()
-        blocked = stage.call_soon(lambda _: (is_blocked.set(), gate.wait(LONG)))
+        blocked = stage.call_soon(lambda _: block(is_blocked, gate))
         is_blocked.wait(LONG)
         late, begun = answer(session.begin_turn_soon("Never.")), answer(blocked)
         for deferred in (late, begun):
@@ -179,7 +185,7 @@ def test_a_refused_call_fails_its_deferred(run: Any) -> None:
 
 
 _STOPPED = """
-from twisted.internet import reactor
+from twisted.internet import reactor as imported_reactor
 from twisted.internet.defer import Deferred
 from footlights import Stage
 from footlights_transports import StageThread

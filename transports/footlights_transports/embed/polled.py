@@ -103,6 +103,8 @@ class Polled(Generic[T]):
         if call is None:
             self._wakeup = None
             return
+        if not callable(call):  # pyright: ignore[reportUnnecessaryComparison] - a host need not be typed
+            raise InvalidCommand("on_ready takes something to call, or None.")
         if self._wakeup is not None:
             raise InvalidCommand("Something waits for this stream already. Subscribe once more for a second reader.")
         self._wakeup = _Wakeup(call)

@@ -8,7 +8,7 @@ async for event in read(session): ...           # in a coroutine: Deferred.fromC
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
@@ -29,7 +29,9 @@ def answer(ticket: Future[T]) -> Deferred[T]:
     Cancelling it withdraws the call if that has not begun; otherwise the call is made all the same. A reactor that has
     stopped fires no Deferred.
     """
-    from twisted.internet import reactor  # importing it chooses the reactor, which is the host's to choose
+    from twisted.internet import reactor as imported  # this chooses the reactor, if the host has not chosen one
+
+    reactor: Any = imported  # which has no types
 
     def withdraw(_: Deferred[T]) -> None:
         ticket.cancel()
