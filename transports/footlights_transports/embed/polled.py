@@ -46,7 +46,7 @@ class _Wakeup:
 
 
 class Polled(Generic[T]):
-    """Items that one thread polls. Subclasses read them from the stage, in `_read`."""
+    """Events or commits of a stage, polled by one thread."""
 
     def __init__(self, thread: TrioThread[Any], capacity: int) -> None:
         self._thread = thread

@@ -25,14 +25,17 @@ class PolledFeed(Polled[WorldCommit]):
     a `CommitFeed` raises.
     """
 
+    world: Any
+    """A copy of the world where the feed begins, if it begins now; else None."""
+    cursor: str | None
+    """The id of the last commit that was polled, for `commits(after=...)`, or of the one before the first."""
+
     def __init__(self, thread: TrioThread[Any], feed: CommitFeed) -> None:
         super().__init__(thread, PAGE)
         self._feed = feed
         self._is_lifted = False
-        self.world: Any = None
-        """A copy of the world where the feed begins, if it begins now."""
+        self.world = None
         self.cursor = feed.cursor
-        """The id of the last commit that was polled, for `commits(after=...)`, or of the one before the first."""
 
     def _note(self, item: WorldCommit) -> None:
         self.cursor = item.commit_id
