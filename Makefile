@@ -7,7 +7,7 @@ READY := $(VENV)/.ready-dev
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long test-package fuzz coverage weights node-packages check docs recording attack \
+.PHONY: run play test test-fast test-long test-package test-hosts fuzz coverage weights node-packages check docs recording attack \
   bench bench-peers peers performance determinism clean
 
 run: $(RUN)
@@ -38,6 +38,11 @@ test-long: $(READY)
 test-package: $(READY)
 	@echo 'The package: about a minute and a half on 2 cores.'
 	$(BIN)/python -m pytest -m package tests/suite/test_package.py
+
+# The example that runs inside of another project's server, Evennia, in an environment of its own. Needs a package index.
+test-hosts: $(READY) .venv-hosts/evennia/.ready
+	@echo 'A game of Evennia, played over telnet: about a minute on 2 cores.'
+	$(BIN)/python -m pytest -m hosts tests/hosts
 
 # New examples for the property tests, for so many minutes. A failure prints the SEED that replays it.
 MINUTES ?= 10
@@ -110,6 +115,12 @@ performance: $(READY) weights peers
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c benchmarks/peers/$*/constraints.txt -r $<
 	@touch $@
 
+.venv-hosts/%/.ready: tests/hosts/%/requirements.txt tests/hosts/%/constraints.txt pyproject.toml
+	rm -rf $(@D)
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c tests/hosts/$*/constraints.txt -r $< -e .
+	@touch $@
+
 # The same digests on every Python that is on this machine, each in an environment of its own.
 determinism: $(READY)
 	$(BIN)/python tests/runtime/authority/determinism/determinism_everywhere.py
@@ -119,4 +130,4 @@ $(VENV)/.ready-%: pyproject.toml .ci/constraints.txt .ci/environment.py
 	@$(PYTHON) .ci/environment.py $(VENV) $*
 
 clean:
-	rm -rf $(VENV) .venv-peers build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-hosts build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -30,7 +30,10 @@ from footlights.testing import faults
 from footlights_actors.models.anthropic import AnthropicModel
 from footlights_actors.models.local.model import LocalModel
 from footlights_actors.models.openai import OpenAIModel
-from footlights_transports import PolledStream, StageThread, ThreadSession, Ticket
+from footlights_transports import PolledFeed, PolledStream, StageThread, ThreadSession, Ticket
+from footlights_transports.embed import asyncio as in_asyncio
+from footlights_transports.embed import twisted as in_twisted
+from footlights_transports.embed.polled import Polled
 from footlights_transports.views.mission.announcer import Announcement, Announcer
 from footlights_transports.views.mission.caller import Caller
 from footlights_transports.views.mission.pure import history as mission_history
@@ -201,7 +204,9 @@ _PARTS: dict[str, Callable[[], str]] = {
         authority.canonical,
         authority.digest,
     ),
-    "api-threads": lambda: api.described(StageThread, ThreadSession, PolledStream, Ticket),
+    "api-threads": lambda: api.described(StageThread, ThreadSession, Polled, PolledStream, PolledFeed, Ticket),
+    "api-asyncio": lambda: api.described(in_asyncio.opened, in_asyncio.answer, in_asyncio.read),
+    "api-twisted": lambda: api.described(in_twisted.answer, in_twisted.read),
     "api-modes": lambda: api.described(
         modes.decide,
         modes.ModeDecision,

@@ -20,7 +20,9 @@ _SHOWN = {
     "JsonWorld": (),
     "MemoryLedger": (),
     "FlakyLedger": (),
-    "PolledStream": ("poll", "is_open", "cursor", "close"),
+    "Polled": ("poll", "on_ready", "is_open", "close"),
+    "PolledStream": ("cursor",),
+    "PolledFeed": ("world", "cursor"),
     "Ticket": ("result", "exception"),
 }
 

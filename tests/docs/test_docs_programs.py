@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import io
 import json
 import re
 import runpy
 import subprocess
 import sys
+import tokenize
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from http.client import HTTPConnection, HTTPResponse
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 from trio.testing import memory_stream_pair
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve
 
 from footlights import open_stage
 from footlights_actors import ScriptedModel, standard_cast
@@ -23,10 +30,11 @@ from tests.kit.paths import ROOT
 from tests.kit.peers.js_peer import FLAGS, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
 
     from trio.testing import MockClock
+    from websockets.asyncio.client import ClientConnection
 
 EXAMPLES = ROOT / "docs" / "examples"
 CLIENT = ROOT / "transports/footlights_transports/static/footlights.js"
@@ -126,12 +134,110 @@ async def test_the_custom_ledger_keeps_the_contract() -> None:
     assert await run("custom_ledger.py") == "The journal keeps the contract.\n"
 
 
-async def test_the_game_loop_shows_a_turn_and_interrupts_it() -> None:
-    assert (await run("stage_thread_loop.py")).splitlines() == [
-        "Interrupted: canceled",
-        "Turn t1-000001 is committed: fail_closed",
-        "The first sentence was shown: Halt! Who goes there?",
-    ]
+def test_the_game_loop_shows_a_turn_and_interrupts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setenv("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    pygame = pytest.importorskip("pygame")
+    frames: list[int] = []
+    pictures_of_turns: list[int] = []
+
+    def pictures_until(caption: str, most: int) -> Iterator[None]:
+        frames.clear()
+        while pygame.display.get_caption()[0] != caption and len(set(frames)) < most:
+            yield
+        pictures_of_turns.append(len(set(frames)))
+
+    def player() -> Iterator[None]:
+        press(pygame.K_SPACE)
+        yield from pictures_until("committed: ok", 1_000)
+        press(pygame.K_SPACE)
+        yield from pictures_until("", 8)
+        press(pygame.K_x)
+        yield from pictures_until("committed: fail_closed", 1_000)
+        pygame.event.post(pygame.event.Event(pygame.QUIT))
+        yield
+
+    def press(key: int) -> None:
+        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
+
+    def flip() -> None:
+        show()
+        frames.append(hash(pygame.image.tobytes(pygame.display.get_surface(), "RGB")))
+        next(playing, None)
+
+    playing, show = player(), pygame.display.flip
+    example = runpy.run_path(str(EXAMPLES / "pygame_loop.py"))
+    monkeypatch.setattr(pygame.display, "flip", flip)
+    example["main"]()
+    whole, _, _ = pictures_of_turns
+    assert whole > 10, "the text came at once"
+
+
+def test_players_of_the_asyncio_server_share_a_world_and_can_interrupt() -> None:
+    example = runpy.run_path(str(EXAMPLES / "asyncio_server.py"))
+
+    async def hears(player: ClientConnection, end: str) -> str:
+        heard = ""
+        while not heard.endswith(end):
+            heard += str(await player.recv())
+        return heard
+
+    async def play() -> None:
+        stage = example["StageThread"](example["CAST"])
+        async with example["opened"](stage), serve(partial(example["play"], stage), "127.0.0.1", 0) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with connect(f"{url}/ann%231") as one, connect(f"{url}/bob") as other:
+                await one.send("A room, please.")
+                assert await hears(one, "]") == "Let me see. Up the stairs, and mind your head.[committed: ok]"
+                await other.send("")
+                assert await hears(other, "]") == "[invalid_command]"
+                await other.send("Good evening.")
+                await hears(other, "story. ")
+                await other.send("A room, please.")
+                assert (await hears(other, "]")).endswith("[barge_in]")
+                assert await hears(other, "]") == "[committed: fail_closed]"
+                assert (await hears(other, "]")).endswith("your head.[committed: fail_closed]")
+                await other.send("A story.")
+                await hears(other, "Once")
+            async with connect(f"{url}/bob") as again:  # his session was closed with his connection
+                await again.send("Good evening.")
+                await hears(again, "story. ")
+        assert stage._thread.has_ended
+
+    asyncio.run(asyncio.wait_for(play(), PATIENCE))
+
+
+async def test_the_asyncio_server_listens() -> None:
+    async with running("asyncio_server.py", "--port", "0") as line:
+        assert re.fullmatch(r"Listening on ws://127\.0\.0\.1:\d+/\n", line)
+
+
+@pytest.mark.parametrize("name", ["asyncio_server.py", "evennia_npc.py", "pygame_loop.py"])
+def test_the_glue_of_an_example_has_no_more_lines_than_it_says(name: str) -> None:
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
+    found = re.search(r"^# -- glue: at most (\d+) lines$", text, re.MULTILINE)
+    assert found is not None
+    first = text[: found.start()].count("\n") + 1
+    later = [number for number, line in enumerate(text.splitlines(), 1) if number > first and line.startswith("# --")]
+    glue = range(first, min(later, default=len(text.splitlines()) + 1))
+    lines = {number for number in code_lines(text) if number in glue}
+    assert int(found[1]) - 5 <= len(lines) <= int(found[1])
+
+
+def code_lines(text: str) -> set[int]:
+    """The lines that are neither empty nor part of a comment or a docstring."""
+    ignored = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    lines = {
+        number
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type not in ignored
+        for number in range(token.start[0], token.end[0] + 1)
+    }
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str()), lineno=start, end_lineno=int(end)):
+                lines.difference_update(range(start, end + 1))
+    return lines
 
 
 async def test_the_npc_says_what_an_openai_compatible_server_streams() -> None:
@@ -225,5 +331,7 @@ def test_every_example_is_on_the_page_with_the_command_that_runs_it() -> None:
     for example in sorted(EXAMPLES.glob("*.py")):
         command = f".venv/bin/python docs/examples/{example.name}"
         assert f"]({example.name})" in page, example.name
+        if example.name == "evennia_npc.py":
+            command = "talk A lantern, please."
         assert command in page, example.name
         assert command in example.read_text(encoding="utf-8"), example.name

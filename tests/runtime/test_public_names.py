@@ -39,8 +39,8 @@ FOOTLIGHTS_ACTORS = "Call ClientModel Fail Flood Line ModelClient Pause Say Scri
 
 FOOTLIGHTS_TRANSPORTS = """
     Client ClientSession ClientStream Commit Config ConfigError connect ConnectionLost LawBroken load_config
-    PolledStream RateLimited Retry serve StageThread StageThreadDied StageThreadStuck ThreadSession Ticket Unauthorized
-    UnsupportedVersion
+    PolledFeed PolledStream RateLimited Retry serve StageThread StageThreadDied StageThreadStuck ThreadSession Ticket
+    Unauthorized UnsupportedVersion
 """
 
 CODES = """

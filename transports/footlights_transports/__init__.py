@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from footlights_transports.client.stream import ClientStream
     from footlights_transports.config.config import Config, load_config
     from footlights_transports.config.source import ConfigError
+    from footlights_transports.embed.polled_feed import PolledFeed
     from footlights_transports.embed.polled_stream import PolledStream
     from footlights_transports.embed.stage_thread import StageThread
     from footlights_transports.embed.thread_session import ThreadSession
@@ -36,6 +37,7 @@ __all__ = [
     "ConfigError",
     "ConnectionLost",
     "LawBroken",
+    "PolledFeed",
     "PolledStream",
     "RateLimited",
     "Retry",
@@ -60,6 +62,7 @@ _HOMES = {
     "footlights_transports.config.config": "Config load_config",
     "footlights_transports.config.source": "ConfigError",
     "footlights_transports.embed.ticket": "StageThreadStuck Ticket",
+    "footlights_transports.embed.polled_feed": "PolledFeed",
     "footlights_transports.embed.polled_stream": "PolledStream",
     "footlights_transports.embed.stage_thread": "StageThread",
     "footlights_transports.embed.thread_session": "ThreadSession",

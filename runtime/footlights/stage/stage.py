@@ -159,6 +159,11 @@ class Stage:
         return CommitFeed(self._supervisor, self._registry.settling, after, under)
 
     @property
+    def is_open(self) -> bool:
+        """Whether it takes sessions, turns and commits. Not while it closes, nor after it has failed."""
+        return self._supervisor.is_open
+
+    @property
     def epoch(self) -> int:
         """The number of times that the ledger was opened. Ids of sessions and turns contain it."""
         return self._registry.epoch

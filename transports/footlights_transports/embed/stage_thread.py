@@ -14,6 +14,7 @@ events from before can still be polled.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from footlights.stage.stage import Stage
     from footlights.tools.tool import Tool
     from footlights.trace.files import TraceFiles
+    from footlights_transports.embed.polled_feed import PolledFeed
     from footlights_transports.embed.ticket import Ticket
     from footlights_transports.embed.trio_thread import Inside
 
@@ -123,7 +125,18 @@ class StageThread:
         about: Mapping[str, JsonValue] = _NOTHING,
     ) -> ThreadSession:
         """The session with this id, subscribed from there on. Raises what `Stage.resume` and `subscribe` raise."""
-        return self._listen(lambda stage: stage.resume(session_id, about=about), after, terminal_seen).result()
+        return self.resume_soon(session_id, after, terminal_seen, about=about).result()
+
+    def resume_soon(
+        self,
+        session_id: str,
+        after: Mapping[str, int] | None = None,
+        terminal_seen: Collection[str] = (),
+        *,
+        about: Mapping[str, JsonValue] = _NOTHING,
+    ) -> Ticket[ThreadSession]:
+        """The same, without waiting for the result."""
+        return self._listen(lambda stage: stage.resume(session_id, about=about), after, terminal_seen)
 
     def add(
         self,
@@ -170,8 +183,16 @@ class StageThread:
         return self.commit_soon(intents, why).result()
 
     def commit_soon(self, intents: Sequence[Intent], why: str) -> Ticket[CommitFinal]:
-        """The same, without waiting for the result."""
+        """The same, without waiting for the result. Several that wait may be decided in any order."""
         return self._thread.ask(lambda inside: inside.resource.commit(intents, why), patient=True)
+
+    def commits(self, *, after: str | None = None, under: str = "") -> PolledFeed:
+        """Follow the commits that change the world, to be polled like the events of a session. See `Stage.commits`."""
+        return self.commits_soon(after=after, under=under).result()
+
+    def commits_soon(self, *, after: str | None = None, under: str = "") -> Ticket[PolledFeed]:
+        """The same, without waiting for the result."""
+        return self._thread.ask(partial(self._readers.follow, after, under))
 
     def together(self) -> AbstractContextManager[None]:
         """Commands that this thread gives inside the block reach the stage together, when the block is left.

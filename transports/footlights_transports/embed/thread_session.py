@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from footlights.errors import SessionClosed
+from footlights_transports.embed.polled_feed import PolledFeed
 from footlights_transports.embed.polled_stream import PolledStream
 
 if TYPE_CHECKING:
@@ -115,11 +116,16 @@ class ThreadSession:
         It is called once after each poll that left nothing, as soon as something comes, and at once if something is
         there. So poll until an empty list comes back. It is called on the thread of the stage, or on this one if the
         stage has closed: it must be short, and must not call the stage. `loop.call_soon_threadsafe(...)` of asyncio is
-        made for it. If it raises, that is logged, and it is not called again. Raises `InvalidCommand` for what cannot
-        be called.
+        made for it. If it raises, that is logged, and it is not called again. There is one at a time: a second is
+        refused with `InvalidCommand` until the first is removed, and so is what cannot be called.
         """
         self._stream.on_ready(call)
         self._on_ready = call
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether `on_ready` has something to call."""
+        return self._stream.is_awaited
 
     @property
     def is_open(self) -> bool:
@@ -176,6 +182,7 @@ class Readers:
     def __init__(self, thread: TrioThread[Stage]) -> None:
         self.thread = thread
         self._streams: dict[PolledStream, str] = {}
+        self._feeds: set[PolledFeed] = set()
         self._lifted = False
 
     async def attach(
@@ -188,8 +195,16 @@ class Readers:
         stream = PolledStream(self.thread, session.subscribe(after, terminal_seen))
         if self._lifted:
             stream.lift()
-        await inside.tasks.start(self._read, session.session_id, stream, name=f"reader of {session.session_id}")
+        name = f"reader of {session.session_id}"
+        await inside.tasks.start(self._read, session.session_id, stream, inside.resource, name=name)
         return stream
+
+    async def follow(self, after: str | None, under: str, inside: Inside[Stage]) -> PolledFeed:
+        feed = PolledFeed(self.thread, inside.resource.commits(after=after, under=under))
+        if self._lifted:
+            feed.lift()
+        await inside.tasks.start(self._read_feed, feed, inside.resource, name="reader of commits")
+        return feed
 
     def count(self, session_id: str) -> int:
         """How many streams of this session are read."""
@@ -212,10 +227,21 @@ class Readers:
         self._lifted = True
         for stream in self._streams:
             stream.lift()
+        for feed in self._feeds:
+            feed.lift()
 
-    async def _read(self, session_id: str, stream: PolledStream, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _read(
+        self, session_id: str, stream: PolledStream, stage: Stage, *, task_status: trio.TaskStatus[None]
+    ) -> None:
         self._streams[stream] = session_id
         try:
-            await stream.run(task_status=task_status)
+            await stream.run(stage, task_status=task_status)
         finally:
             del self._streams[stream]
+
+    async def _read_feed(self, feed: PolledFeed, stage: Stage, *, task_status: trio.TaskStatus[None]) -> None:
+        self._feeds.add(feed)
+        try:
+            await feed.run(stage, task_status=task_status)
+        finally:
+            self._feeds.remove(feed)
