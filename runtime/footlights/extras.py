@@ -4,7 +4,18 @@ from __future__ import annotations
 
 EXTRA_OF = {
     **dict.fromkeys(
-        ("h11", "wsproto", "typer", "rich", "trio_websocket", "hypercorn", "starlette", "prometheus_client"), "server"
+        (
+            "h11",
+            "wsproto",
+            "typer",
+            "rich",
+            "trio_websocket",
+            "hypercorn",
+            "starlette",
+            "prometheus_client",
+            "sentencex",
+        ),
+        "server",
     ),
     "httpx2": "remote",
     "anthropic": "anthropic",

@@ -185,7 +185,7 @@ def test_a_refused_call_fails_its_deferred(run: Any) -> None:
 
 
 _STOPPED = """
-from twisted.internet import reactor as imported_reactor
+from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from footlights import Stage
 from footlights_transports import StageThread
