@@ -40,7 +40,6 @@ from footlights import (
     wire,
 )
 from footlights.authority import Artifact, Ruling, accept, patch, pending_approvals, refuse, with_approvals
-from footlights.authority.approvals import APPROVED, PENDING
 from footlights.testing.trial import Case, Trial, perform
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
@@ -423,11 +422,11 @@ class Meddling(ChatFeeds):
 
 
 class ActsOnApproval(Meddling):
-    kind = APPROVED
+    kind = "approval.approved"
 
 
 class ActsOnPending(Meddling):
-    kind = PENDING
+    kind = "approval.pending"
 
 
 class TakesWordsForAnAnswer(ChatFeeds):
@@ -436,7 +435,7 @@ class TakesWordsForAnAnswer(ChatFeeds):
     async def _artifacts(self, event: StreamEvent) -> tuple[Artifact, ...]:
         artifacts = await super()._artifacts(event)
         for artifact in artifacts:
-            if artifact.kind == PENDING:
+            if artifact.kind == "approval.pending":
                 self._open[event.session_id].session.begin_turn("talk", TurnParams(approvals=YES))
         return artifacts
 

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import trio
+from attrs import evolve
 
+from footlights.authority.approvals import asks
+from footlights.authority.pending import APPROVALS
 from footlights.bad_return import BadReturn
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from footlights.tools.tool import Tool
     from footlights.turn.turn import Turn
 
+_WAITS = "It waits for the player's approval. Say so, and do not say that it is done."
 _NOT_ASYNC = "The tool's run is not async. Write it with async def, or make the tool with @tool."
 
 log = logging.getLogger("footlights.tools")
@@ -116,6 +120,8 @@ class ToolCall:
         self._outcome: Literal["ok", "error"] = "error"
         self._answer = ToolReturn(None)
         self._artifacts: Ext | None = None
+        self._awaits_approval = False
+        self._rules = turn.cast.rules
         self._error: ErrorInfo | None = None
 
     # -- for the turn
@@ -151,7 +157,8 @@ class ToolCall:
         return self._context.staged if self._error is None else ()
 
     def result(self) -> ToolCallResult:
-        return self._result_with(self._answer.summary, self._artifacts, self._error)
+        result = self._result_with(self._answer.summary, self._artifacts, self._error)
+        return evolve(result, awaits_approval=True) if self._awaits_approval else result
 
     def _result_with(self, summary: str | None, notes: Ext | None, error: ErrorInfo | None = None) -> ToolCallResult:
         return ToolCallResult(
@@ -167,7 +174,8 @@ class ToolCall:
         )
 
     def exchange(self) -> ToolExchange:
-        return ToolExchange(self._request, self._answer.value, None if self._error is None else self._error.message)
+        value = {"result": self._answer.value, "not_done_yet": _WAITS} if self._awaits_approval else self._answer.value
+        return ToolExchange(self._request, value, None if self._error is None else self._error.message)
 
     # -- as a task
 
@@ -218,6 +226,16 @@ class ToolCall:
         self._outcome = "ok"
         if self._error is None:
             self._answer, self._artifacts = checked, artifacts
+            with contained(_ignore):  # the same code fails again when the turn is judged, and is reported then
+                self._awaits_approval = self._asks()
+
+    def _asks(self) -> bool:
+        """Whether what the tool staged would wait for an approval. The last word has the commit of the turn."""
+        if not self._context.staged or APPROVALS not in self._rules:
+            return False
+        speaker = self._context.speaker
+        staged = [evolve(each, session_id=speaker.session_id, about=speaker.about) for each in self._context.staged]
+        return asks(self._rules, self._context.world, staged)
 
     def _checked(self, answer: ToolReturn) -> ToolReturn:
         try:
@@ -285,6 +303,10 @@ class ToolCall:
                 await self._ledger.complete_tool(key, self._outcome)
             elif not self._may_have_side_effects():
                 await self._ledger.release_tool(key)
+
+
+def _ignore(_: BaseException) -> None:
+    pass
 
 
 def _checked_artifacts(answer: ToolReturn) -> Ext | None:
