@@ -153,6 +153,11 @@ async def test_an_act_that_waits_for_an_approval_is_the_same_story_everywhere(tm
         assert "1 completed, 2 waiting" in story.summary
         assert not any("finished" in each for each in [*narrated(story), story.summary])
         assert only(story.kgent, "message")[0]["content"] == "Let me see. There."
+        (result,) = [each for each in story.ag_ui if each["type"] == "TOOL_CALL_RESULT"]
+        assert (result["content"], result["metadata"]["awaits_approval"]) == (
+            "Waits for approval: the lantern, 15 coins",
+            True,
+        )
         interrupt = story.ag_ui[-1]["outcome"]["interrupts"][0]
         assert (interrupt["id"], interrupt["message"]) == (ID, QUESTION)
         assert "The tool sell_lantern waits for approval." in story.chat

@@ -195,8 +195,8 @@ def test_a_long_question_is_quoted_whole_and_not_spoken(question: str) -> None:
     assert decide(made[0], LISTENING, History(), 0).payload.suppression.reason == "contract_violation"
 
 
-def test_an_approval_of_another_shape_is_called_out_without_its_data() -> None:
-    assert len(told(OK, artifacts=(Artifact("approval.pending", []),))) == 2
+def test_an_artifact_of_another_shape_is_no_approval() -> None:
+    assert len(told(OK, artifacts=(Artifact("approval.pending", []),))) == 1
 
 
 def test_players_and_models_are_never_quoted() -> None:

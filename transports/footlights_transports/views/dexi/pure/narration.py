@@ -1,6 +1,6 @@
 """Narrator: turns the events of one turn into the events of a narrated run. Pure: no trio, no sockets.
 
-    narrator = Narrator("r1-000001", decision, agent="analyst")
+    narrator = Narrator("t1-000001.s1-000001", decision, agent="analyst")
     narrator.begin(now)          mode; then the plan, or why nothing is executed
     narrator.take(event, now)    what an event of the turn adds
     narrator.silence(now)        a heartbeat, if one is due
@@ -244,15 +244,20 @@ class Narrator:
             self._steps.ensure_one(StepOutcome(outcome.value))
             why = say.waiting(self._news) if self._failure is None else say.failed(self._failure)
             self._steps.sum_up(outcome, why, is_cut=self._is_cut)
-        elif self._failure is not None:
-            # Nothing but text may stand in a chat, so the reason is added to it.
-            told = say.refused if self._cut is None else say.broke_off
-            self._out.append(OutputDelta(self._safe(told(self._failure, has_text=self._heard > 0))))
-        elif self._is_cut:
-            self._out.append(OutputDelta(say.CUT_ASIDE))
-        if self._news and not self.is_execution:
-            self._out.append(OutputDelta(self._safe(say.news_aside(self._news))))
+        else:
+            self._tell_asides()
         self._out.append(Done(self.run_id, outcome))
+
+    def _tell_asides(self) -> None:
+        """What follows the answer of a chat: nothing but text may stand there, so it is added to it."""
+        if self._failure is not None and self._cut is not None:
+            self._out.append(OutputDelta(self._safe(say.broke_off(self._failure, has_text=self._heard > 0))))
+            return
+        if self._is_cut:
+            self._out.append(OutputDelta(say.CUT_ASIDE))
+        refused = [] if self._failure is None else [say.refused(self._failure)]
+        for aside in (*refused, *map(say.news_aside, self._news)):
+            self._out.append(OutputDelta(self._safe(aside)))
 
     def _outcome(self, commit: CommitFinal) -> RunOutcome:
         if self._cut is not None:

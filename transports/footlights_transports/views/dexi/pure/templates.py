@@ -132,10 +132,9 @@ def broke_off(failure: ErrorInfo, *, has_text: bool) -> str:
     return f"{gap}There is no whole answer. {failed(failure)}"
 
 
-def refused(failure: ErrorInfo, *, has_text: bool) -> str:
+def refused(failure: ErrorInfo) -> str:
     """The end of a chat that the rules refused."""
-    gap = "\n\n" if has_text else ""
-    return f"{gap}Nothing was committed. {failed(failure)}"
+    return f"\n\n(Nothing was committed. {failed(failure)})"
 
 
 def label(tool_name: str) -> str:
@@ -193,9 +192,9 @@ def waiting(told: Iterable[ApprovalNews]) -> str:
     return f"Waiting: {'; '.join(pending)}" if pending else ""
 
 
-def news_aside(told: Iterable[ApprovalNews]) -> str:
+def news_aside(told: ApprovalNews) -> str:
     """The same news in the answer of a chat, which has no steps."""
-    return "".join(f"\n\n({news(each)[2]})" for each in told)
+    return f"\n\n({news(told)[2]})"
 
 
 def summary(
