@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from footlights.authority.approvals import answered
 from footlights.errors import IllegalTransition, ModelError, ModelTimeout, ModelUnavailable
-from footlights.failures import is_failure, leaves
+from footlights.failures import contained, is_failure, leaves
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.prompts import Fact, facts_of, fitted, no_facts
 from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING
@@ -26,7 +26,7 @@ from footlights.wire import MAX_INTEGER, values
 from footlights.wire.values import Unfit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from footlights.cast import Cast, Services
     from footlights.models.pool import ModelLease
@@ -108,11 +108,14 @@ def _sampling(turn: Turn, persona: Persona, lease: ModelLease) -> Sampling:
     return turn.params.sampling.over(persona.sampling.over(of_model))
 
 
-def _answers(turn: Turn, view: object) -> Iterator[Fact]:
+def _answers(turn: Turn, view: object) -> list[Fact]:
     """What the player approves or denies with this turn, as the first facts of its prompt."""
-    for approval, yes in answered(turn.cast.rules, view, turn.session_id, turn.params.approvals):
-        reply = f"{'Yes' if yes else 'No'}, to: {approval.question} {_APPROVED if yes else _DENIED}"
-        yield Fact(f"The player's answer ({approval.id})", reply)
+    facts: list[Fact] = []
+    with contained(lambda _: None):  # the code of the host fails again when the turn is judged, and is reported then
+        for approval, yes in answered(turn.cast.rules, view, turn.session_id, turn.params.approvals):
+            reply = f"{'Yes' if yes else 'No'}, to: {approval.question} {_APPROVED if yes else _DENIED}"
+            facts.append(Fact(f"The player's answer ({approval.id})", reply))
+    return facts
 
 
 def _offers(cast: Cast, persona: Persona) -> tuple[ToolOffer, ...]:

@@ -157,12 +157,17 @@ class ToolCall:
         return self._context.staged if self._error is None else ()
 
     def result(self) -> ToolCallResult:
-        result = self._result_with(self._answer.summary, self._artifacts, self._error)
-        return evolve(result, awaits_approval=True) if self._awaits_approval else result
+        return self._result_with(self._answer.summary, self._artifacts, self._error)
 
     def _result_with(self, summary: str | None, notes: Ext | None, error: ErrorInfo | None = None) -> ToolCallResult:
         return ToolCallResult(
-            self.tool_call_id, self.tool_name, canceled=False, summary=summary, error=error, ext=notes
+            self.tool_call_id,
+            self.tool_name,
+            canceled=False,
+            summary=summary,
+            error=error,
+            awaits_approval=self._awaits_approval and error is None,
+            ext=notes,
         )
 
     def canceled_result(self) -> ToolCallResult:
@@ -174,8 +179,10 @@ class ToolCall:
         )
 
     def exchange(self) -> ToolExchange:
+        if self._error is not None:
+            return ToolExchange(self._request, None, self._error.message)
         value = {"result": self._answer.value, "not_done_yet": _WAITS} if self._awaits_approval else self._answer.value
-        return ToolExchange(self._request, value, None if self._error is None else self._error.message)
+        return ToolExchange(self._request, value, None)
 
     # -- as a task
 
@@ -221,13 +228,15 @@ class ToolCall:
     def _succeed(self, answer: ToolReturn | JsonValue) -> None:
         given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)
         checked, artifacts = self._checked(given), _checked_artifacts(given)
+        with contained(
+            lambda _: None
+        ):  # the code of the host fails again when the turn is judged, and is reported then
+            self._awaits_approval = self._error is None and self._asks()
         if checked.summary or artifacts:
             self._check_size(self._result_with(checked.summary, artifacts))
         self._outcome = "ok"
         if self._error is None:
             self._answer, self._artifacts = checked, artifacts
-            with contained(_ignore):  # the same code fails again when the turn is judged, and is reported then
-                self._awaits_approval = self._asks()
 
     def _asks(self) -> bool:
         """Whether what the tool staged would wait for an approval. The last word has the commit of the turn."""
@@ -303,10 +312,6 @@ class ToolCall:
                 await self._ledger.complete_tool(key, self._outcome)
             elif not self._may_have_side_effects():
                 await self._ledger.release_tool(key)
-
-
-def _ignore(_: BaseException) -> None:
-    pass
 
 
 def _checked_artifacts(answer: ToolReturn) -> Ext | None:

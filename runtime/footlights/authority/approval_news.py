@@ -10,7 +10,7 @@ about them from the events alone, live and after a restart:
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -79,7 +79,14 @@ def news_ext(artifacts: Iterable[Artifact]) -> Ext | None:
 
 def approval_news(commit: CommitFinal) -> tuple[ApprovalNews, ...]:
     """What a commit says about acts that need an approval, in order."""
-    if commit.ext is None or commit.ext.namespace != NAMESPACE:
+    if commit.ext is None or commit.ext.namespace != NAMESPACE or not isinstance(commit.ext.data, list):
         return ()
-    told = cast("list[dict[str, Any]]", commit.ext.data)
-    return tuple(ApprovalNews(each["id"], each["question"], ApprovalState(each["state"])) for each in told)
+    return tuple(news for each in commit.ext.data if (news := _read(each)) is not None)
+
+
+def _read(document: JsonValue) -> ApprovalNews | None:
+    match document:
+        case {"id": str(id_), "question": str(question), "state": str(state)} if state in list(ApprovalState):
+            return ApprovalNews(id_, question, ApprovalState(state))
+        case _:
+            return None

@@ -106,9 +106,10 @@ class Runs(RunKeeper[Run]):
         settings = self._settings
         agent = request.agent or settings.chat_agent
         classifier = settings.classifier or self._access.stage.persona(agent).classifier
-        decision = decide(request.message, request.policy, self._rules, classifier)
         if any(request.approvals.values()):
             decision = conclude(APPROVED, request.policy)
+        else:
+            decision = decide(request.message, request.policy, self._rules, classifier)
         params = TurnParams(persona=agent, approvals=request.approvals)
         turn_id = self._access.begin_turn(user, session.session_id, request.message, params, decision)
         narrator = Narrator(

@@ -48,7 +48,7 @@ class Recollection(Narrator):
 
     def __init__(self, run_id: str, record: CommitRecord, redactor: Redactor | None = None) -> None:
         assert record.mode_decision is not None
-        is_execution = record.mode_decision["mode"] == Mode.EXECUTION
+        is_execution = record.mode_decision.get("mode") == Mode.EXECUTION
         policy = ExecutionPolicy.FORCE if is_execution else ExecutionPolicy.DENY
         decision = conclude(Intent(kind=IntentKind.CONVERSATIONAL), policy)  # only the mode of it is told
         super().__init__(run_id, decision, redactor=redactor)
