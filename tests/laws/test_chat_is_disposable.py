@@ -466,7 +466,13 @@ def test_the_programs_do_something_worth_comparing() -> None:
     outcome = outcome_of(ONE_OF_EACH, 0, make_feeds=ChatFeeds)
     assert outcome.world == {"approvals": {"asked": 1, "pending": {}}, "purse": 11}
     assert len(outcome.ledger) == 3
-    assert [prompt.system for prompt in outcome.prompts][2:] == ["Purse: 20\na-000001: Spend 9 coins?", "Purse: 11"]
+    answer = (
+        "Yes, to: Spend 9 coins? It is done when this turn ends, if the rules still allow it; do not ask for it again."
+    )
+    assert [prompt.system for prompt in outcome.prompts][2:] == [
+        f"The player's answer (a-000001): {answer}\nPurse: 20\na-000001: Spend 9 coins?",
+        "Purse: 11",
+    ]
     assert len(outcome.streams["s1-000001"]) > 20
 
 

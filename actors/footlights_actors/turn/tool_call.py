@@ -181,7 +181,9 @@ class ToolCall:
     def exchange(self) -> ToolExchange:
         if self._error is not None:
             return ToolExchange(self._request, None, self._error.message)
-        value = {"result": self._answer.value, "not_done_yet": _WAITS} if self._awaits_approval else self._answer.value
+        value = self._answer.value
+        if self._awaits_approval:
+            value = {**(value if isinstance(value, dict) else {"result": value}), "not_done_yet": _WAITS}
         return ToolExchange(self._request, value, None)
 
     # -- as a task

@@ -51,7 +51,7 @@ class Recollection(Narrator):
         is_execution = record.mode_decision.get("mode") == Mode.EXECUTION
         policy = ExecutionPolicy.FORCE if is_execution else ExecutionPolicy.DENY
         decision = conclude(Intent(kind=IntentKind.CONVERSATIONAL), policy)  # only the mode of it is told
-        super().__init__(run_id, decision, redactor=redactor)
+        super().__init__(run_id, decision, redactor=redactor, tools={})
         self._record = record
 
     def begin(self, now: float) -> list[DexiEvent]:
