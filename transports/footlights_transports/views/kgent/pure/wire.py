@@ -175,7 +175,7 @@ def _message(document: object, now: float) -> ChatMessage:
     content = data.get("content")
     if not isinstance(content, str):
         raise InvalidMessage("content must be a string.")
-    approvals = _answers(data["approvals"]) if "approvals" in data else {}
+    approvals = _answers(data.get("approvals", {}))
     message = ChatMessage("user", content, now, data.get("mode", DialogueMode.REFLECT), approvals=approvals)
     if "correlation_id" not in data:
         return message

@@ -213,7 +213,7 @@ def _text(fields: Mapping[str, object], given: Mapping[str, Any]) -> TextPayload
 
 def read_answers(body: Mapping[str, Any]) -> Mapping[str, bool]:
     """Answers to what waits for an approval, by its id. Raises `InvalidCommand`."""
-    if body.keys() != {"approvals"} or not body["approvals"]:
+    if set(body) != {"approvals"} or not body["approvals"]:
         raise InvalidCommand('approvals: must be there, and nothing else: {"approvals": {"a-000001": true}}')
     return TurnParams(approvals=body["approvals"]).approvals
 
