@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, cast
 import trio
 from attrs import evolve, frozen
 
+from footlights.authority.approvals import answered
 from footlights.errors import IllegalTransition, ModelError, ModelTimeout, ModelUnavailable
-from footlights.failures import is_failure, leaves
+from footlights.failures import contained, is_failure, leaves
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
-from footlights.models.prompts import facts_of, fitted, no_facts
+from footlights.models.prompts import Fact, facts_of, fitted, no_facts
 from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING
 from footlights.params import Mode
 from footlights.wire import MAX_INTEGER, values
@@ -41,6 +42,8 @@ LONGEST_TOKEN = 32
 """In characters. A longer piece of output is charged as several tokens."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_APPROVED = "It is done when this turn ends, if the rules still allow it; do not ask for it again."
+_DENIED = "It will not be done."
 _NO_TOOLS_HERE = "Tools may not be used in this turn."
 
 
@@ -70,6 +73,8 @@ async def generate(
         max_tokens=tokens_left,
     )
     facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view(), turn.speaker)
+    if turn.params.approvals:
+        facts = (*_answers(turn, services.committed_world.view()), *facts)
     for tool_round in count(1):
         generated: _Round | None = None
         while generated is None:
@@ -101,6 +106,16 @@ def _sampling(turn: Turn, persona: Persona, lease: ModelLease) -> Sampling:
     """The settings of the turn, over those of the persona, over those of the model."""
     of_model = lease.model.traits.sampling.over(DEFAULT_SAMPLING)
     return turn.params.sampling.over(persona.sampling.over(of_model))
+
+
+def _answers(turn: Turn, view: object) -> list[Fact]:
+    """What the player approves or denies with this turn, as the first facts of its prompt."""
+    facts: list[Fact] = []
+    with contained(lambda _: None):  # the code of the host fails again when the turn is judged, and is reported then
+        for approval, yes in answered(turn.cast.rules, view, turn.session_id, turn.params.approvals):
+            reply = f"{'Yes' if yes else 'No'}, to: {approval.question} {_APPROVED if yes else _DENIED}"
+            facts.append(Fact(f"The player's answer ({approval.id})", reply))
+    return facts
 
 
 def _offers(cast: Cast, persona: Persona) -> tuple[ToolOffer, ...]:

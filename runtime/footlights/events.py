@@ -243,6 +243,8 @@ class ToolCallResult(Payload):
     """One sentence that may be shown to people."""
     error: ErrorInfo | None = None
     """The failure, if the call failed."""
+    awaits_approval: bool = False
+    """True if what the call asks for is not done before somebody approves it."""
 
 
 @frozen

@@ -30,6 +30,8 @@ class Bell:
 
 
 BELL = Bell()
+PROMPTS: list[Prompt] = []
+"""Everything that the model was asked."""
 
 
 @tool(cancel_safe=True, side_effects=SideEffects.IMMEDIATE)
@@ -73,6 +75,7 @@ TOOLS = {
 
 
 def script(prompt: Prompt) -> list[Line]:
+    PROMPTS.append(prompt)
     if prompt.exchanges:
         return [Say("There.")]
     if "stay" in prompt.user:
@@ -87,6 +90,7 @@ def script(prompt: Prompt) -> list[Line]:
 
 def make() -> Cast:
     BELL.rung = trio.Event()
+    PROMPTS.clear()
     return standard_cast(
         ScriptedModel(script, model_id="odo"),
         tools=(*tavern_tools(0), ring_bell, open_drawer, drop_tray, take_spoon),

@@ -40,7 +40,6 @@ from footlights import (
     wire,
 )
 from footlights.authority import Artifact, Ruling, accept, patch, pending_approvals, refuse, with_approvals
-from footlights.authority.approvals import APPROVED, PENDING
 from footlights.testing.trial import Case, Trial, perform
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
@@ -423,11 +422,11 @@ class Meddling(ChatFeeds):
 
 
 class ActsOnApproval(Meddling):
-    kind = APPROVED
+    kind = "approval.approved"
 
 
 class ActsOnPending(Meddling):
-    kind = PENDING
+    kind = "approval.pending"
 
 
 class TakesWordsForAnAnswer(ChatFeeds):
@@ -436,7 +435,7 @@ class TakesWordsForAnAnswer(ChatFeeds):
     async def _artifacts(self, event: StreamEvent) -> tuple[Artifact, ...]:
         artifacts = await super()._artifacts(event)
         for artifact in artifacts:
-            if artifact.kind == PENDING:
+            if artifact.kind == "approval.pending":
                 self._open[event.session_id].session.begin_turn("talk", TurnParams(approvals=YES))
         return artifacts
 
@@ -467,7 +466,13 @@ def test_the_programs_do_something_worth_comparing() -> None:
     outcome = outcome_of(ONE_OF_EACH, 0, make_feeds=ChatFeeds)
     assert outcome.world == {"approvals": {"asked": 1, "pending": {}}, "purse": 11}
     assert len(outcome.ledger) == 3
-    assert [prompt.system for prompt in outcome.prompts][2:] == ["Purse: 20\na-000001: Spend 9 coins?", "Purse: 11"]
+    answer = (
+        "Yes, to: Spend 9 coins? It is done when this turn ends, if the rules still allow it; do not ask for it again."
+    )
+    assert [prompt.system for prompt in outcome.prompts][2:] == [
+        f"The player's answer (a-000001): {answer}\nPurse: 20\na-000001: Spend 9 coins?",
+        "Purse: 11",
+    ]
     assert len(outcome.streams["s1-000001"]) > 20
 
 

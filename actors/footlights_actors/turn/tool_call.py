@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import trio
+from attrs import evolve
 
+from footlights.authority.approvals import asks
+from footlights.authority.pending import APPROVALS
 from footlights.bad_return import BadReturn
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from footlights.tools.tool import Tool
     from footlights.turn.turn import Turn
 
+_WAITS = "It waits for the player's approval. Say so, and do not say that it is done."
 _NOT_ASYNC = "The tool's run is not async. Write it with async def, or make the tool with @tool."
 
 log = logging.getLogger("footlights.tools")
@@ -116,6 +120,8 @@ class ToolCall:
         self._outcome: Literal["ok", "error"] = "error"
         self._answer = ToolReturn(None)
         self._artifacts: Ext | None = None
+        self._awaits_approval = False
+        self._rules = turn.cast.rules
         self._error: ErrorInfo | None = None
 
     # -- for the turn
@@ -155,7 +161,13 @@ class ToolCall:
 
     def _result_with(self, summary: str | None, notes: Ext | None, error: ErrorInfo | None = None) -> ToolCallResult:
         return ToolCallResult(
-            self.tool_call_id, self.tool_name, canceled=False, summary=summary, error=error, ext=notes
+            self.tool_call_id,
+            self.tool_name,
+            canceled=False,
+            summary=summary,
+            error=error,
+            awaits_approval=self._awaits_approval and error is None,
+            ext=notes,
         )
 
     def canceled_result(self) -> ToolCallResult:
@@ -167,7 +179,12 @@ class ToolCall:
         )
 
     def exchange(self) -> ToolExchange:
-        return ToolExchange(self._request, self._answer.value, None if self._error is None else self._error.message)
+        if self._error is not None:
+            return ToolExchange(self._request, None, self._error.message)
+        value = self._answer.value
+        if self._awaits_approval:
+            value = {**(value if isinstance(value, dict) else {"result": value}), "not_done_yet": _WAITS}
+        return ToolExchange(self._request, value, None)
 
     # -- as a task
 
@@ -213,11 +230,23 @@ class ToolCall:
     def _succeed(self, answer: ToolReturn | JsonValue) -> None:
         given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)
         checked, artifacts = self._checked(given), _checked_artifacts(given)
+        with contained(
+            lambda _: None
+        ):  # the code of the host fails again when the turn is judged, and is reported then
+            self._awaits_approval = self._error is None and self._asks()
         if checked.summary or artifacts:
             self._check_size(self._result_with(checked.summary, artifacts))
         self._outcome = "ok"
         if self._error is None:
             self._answer, self._artifacts = checked, artifacts
+
+    def _asks(self) -> bool:
+        """Whether what the tool staged would wait for an approval. The last word has the commit of the turn."""
+        if not self._context.staged or APPROVALS not in self._rules:
+            return False
+        speaker = self._context.speaker
+        staged = [evolve(each, session_id=speaker.session_id, about=speaker.about) for each in self._context.staged]
+        return asks(self._rules, self._context.world, staged)
 
     def _checked(self, answer: ToolReturn) -> ToolReturn:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from footlights.authority import patch
+from footlights.authority.approval_news import ApprovalNews, ApprovalState, approval_news
 from footlights.authority.approvals import anybody, decisions, same_owner, with_approvals
 from footlights.authority.artifacts import Artifact
 from footlights.authority.digest import NotCanonical, canonical, digest
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from footlights.authority.ledger.sqlite.schema import LedgerDamaged, LedgerFormat
 
 __all__ = [
+    "ApprovalNews",
+    "ApprovalState",
     "Artifact",
     "CommitRecord",
     "Intent",
@@ -62,6 +65,7 @@ __all__ = [
     "accept",
     "anybody",
     "apply_patch",
+    "approval_news",
     "canonical",
     "check_intent",
     "decisions",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from attrs import evolve, frozen
 
 from footlights.authority import patch
-from footlights.authority.artifacts import Artifact
+from footlights.authority.approval_news import ApprovalNews, ApprovalState
 from footlights.authority.digest import canonical
 from footlights.authority.intents import Intent, IntentType, check_intent
 from footlights.authority.pending import (
@@ -34,7 +34,7 @@ from footlights.authority.pending import (
 )
 from footlights.authority.rules import Rule, Ruling, accept, refuse
 from footlights.errors import RegistrationError
-from footlights.ids import owner_of
+from footlights.ids import HOST, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 APPROVAL_UNKNOWN = "approval_unknown"
 """The issue code of an answer to an approval that does not exist, is settled, or belongs to another owner."""
-PENDING, APPROVED, DENIED = "approval.pending", "approval.approved", "approval.denied"
-"""The kinds of artifacts that report the state of an approval. Their data is its `id` and its `question`."""
 MAX_PENDING = 100
 """Maximum pending approvals; a turn that asks for more is refused with `approvals_full`."""
 MAX_PENDING_OF_ONE = 10
@@ -100,11 +98,34 @@ def with_approvals(rules: Mapping[str, Rule], needs: Needs, may_answer: MayAnswe
     if APPROVALS in rules:
         raise RegistrationError(f"The name {APPROVALS!r} is reserved for the rule that keeps approvals.")
     sorter = _Sorter(needs, may_answer)
+    return {**{name: _behind(rule, sorter) for name, rule in rules.items()}, APPROVALS: _ApprovalRule(sorter)}
 
-    def approvals(view: object, intents: tuple[Intent, ...]) -> Ruling:
-        return _ruling(view, sorter.sort_out(view, intents)) if intents else accept()
 
-    return {**{name: _behind(rule, sorter) for name, rule in rules.items()}, APPROVALS: approvals}
+def asks(rules: Mapping[str, Rule], view: object, intents: Iterable[Intent]) -> bool:
+    """Whether one of these intents would wait for an approval, if the rules accept it in this world."""
+    rule = rules.get(APPROVALS)
+    return isinstance(rule, _ApprovalRule) and any(rule.sorter.needs(view, each) is not None for each in intents)
+
+
+def answered(
+    rules: Mapping[str, Rule], view: object, session_id: str, answers: Mapping[str, bool]
+) -> list[tuple[PendingApproval, bool]]:
+    """What these answers are about, as far as it is pending and this session may answer."""
+    rule = rules.get(APPROVALS)
+    if not isinstance(rule, _ApprovalRule):
+        return []
+    found = [(rule.sorter.asked_of(view, id_, session_id), yes) for id_, yes in answers.items()]
+    return [(approval, yes) for approval, yes in found if approval is not None]
+
+
+@frozen
+class _ApprovalRule:
+    """The rule that holds acts."""
+
+    sorter: _Sorter
+
+    def __call__(self, view: object, intents: tuple[Intent, ...]) -> Ruling:
+        return _ruling(view, self.sorter.sort_out(view, intents)) if intents else accept()
 
 
 def _behind(rule: Rule, sorter: _Sorter) -> Rule:
@@ -158,7 +179,7 @@ class _Sorter:
                     done.append(intent)
                 else:
                     held.append((intent, question))
-            elif intent.ref in answers or (approval := self._asked_of(view, intent)) is None:
+            elif intent.ref in answers or (approval := self.asked_of(view, intent.ref, intent.session_id)) is None:
                 unknown.append(intent.ref)
             else:
                 answers[intent.ref] = (approval, yes)
@@ -177,9 +198,11 @@ class _Sorter:
             raise TypeError(f"a question is a text of 1 to {MAX_QUESTION_CHARS} characters")
         return question
 
-    def _asked_of(self, view: object, answer: Intent) -> PendingApproval | None:
-        approval = find_approval(view, answer.ref)
-        return approval if approval is not None and self.may_answer(approval, answer.session_id) else None
+    def asked_of(self, view: object, id_: str, session_id: str) -> PendingApproval | None:
+        """The pending approval, if this session may answer it. The host may answer everything."""
+        approval = find_approval(view, id_)
+        may_answer = approval is not None and (session_id == HOST or self.may_answer(approval, session_id))
+        return approval if may_answer else None
 
 
 def _act_of(approval: PendingApproval, answer: Intent) -> Intent:
@@ -199,9 +222,9 @@ def _ruling(view: object, turn: _Turn) -> Ruling:
     if refusal is not None:
         return refusal
     settled = [patch.remove(f"/{APPROVALS}/pending/{id_}") for id_ in turn.answers]
-    artifacts = [_artifact(APPROVED if yes else DENIED, each) for each, yes in turn.answers.values()]
-    artifacts += [_artifact(PENDING, each) for each in asked]
-    return accept(*settled, *_changes(view, asked), artifacts=artifacts)
+    told = [_news(each, ApprovalState.APPROVED if yes else ApprovalState.DENIED) for each, yes in turn.answers.values()]
+    told += [_news(each, ApprovalState.PENDING) for each in asked]
+    return accept(*settled, *_changes(view, asked), artifacts=[each.artifact for each in told])
 
 
 def _asked(view: object, turn: _Turn) -> list[PendingApproval]:
@@ -252,5 +275,5 @@ def _changes(view: object, asked: list[PendingApproval]) -> list[PatchOp]:
     return [*made, *added, patch.replace(f"/{APPROVALS}/asked", first - 1 + len(asked))]
 
 
-def _artifact(kind: str, approval: PendingApproval) -> Artifact:
-    return Artifact(kind, {"id": approval.id, "question": approval.question})
+def _news(approval: PendingApproval, state: ApprovalState) -> ApprovalNews:
+    return ApprovalNews(approval.id, approval.question, state)

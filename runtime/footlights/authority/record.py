@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from attrs import evolve, frozen
 
+from footlights.authority.approval_news import news_ext
 from footlights.authority.artifacts import Artifact
 from footlights.authority.digest import NotCanonical, canonical, digest, digest_bytes
 from footlights.authority.intents import IntentType
@@ -147,6 +148,7 @@ def commit_final(record: CommitRecord) -> CommitFinal:
         issues=record.issues,
         artifact_refs=tuple(each.ref for each in record.artifacts),
         commit_id=record.commit_id,
+        ext=news_ext(record.artifacts) if record.artifacts else None,
     )
 
 

@@ -85,7 +85,7 @@ def _write_ext(ext: Ext) -> dict[str, Any]:
 
 
 _COMMON = frozenset(each.name for each in attrs.fields(Payload))
-ONLY_IF_TRUE = frozenset({"cut", "text_forgotten"})
+ONLY_IF_TRUE = frozenset({"cut", "text_forgotten", "awaits_approval"})
 """Flags that are written only when they are true."""
 
 _converter = Converter()

@@ -35,8 +35,8 @@ from footlights_actors.demo.tavern import cast as tavern
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.cli.run import run
 from footlights_transports.cli.run_view import RunView
-from footlights_transports.cli.screen import PlainScreen, TerminalScreen
-from footlights_transports.views.dexi.pure.events import RunOutcome, to_json
+from footlights_transports.cli.screen import Line, PlainScreen, TerminalScreen
+from footlights_transports.views.dexi.pure.events import RunOutcome, StepEnd, StepOutcome, StepStart, to_json
 from footlights_transports.views.dexi.pure.schema import check_event
 from footlights_transports.views.dexi.runs import RunRequest, RunSettings
 from tests.kit.command import footlights
@@ -73,6 +73,15 @@ def shown_on(screen: Screen, events: Sequence[Raw], out: io.StringIO) -> str:
         for piece in view.show(check_event(event)):
             screen.show(piece)
     return out.getvalue()
+
+
+def test_every_outcome_of_a_step_has_its_mark() -> None:
+    for outcome in StepOutcome:
+        view, at = RunView(), "2026-01-01T00:00:00.000Z"
+        list(view.show(StepStart("step-1", "Sell", at)))
+        (line,) = view.show(StepEnd("step-1", outcome, at))
+        assert isinstance(line, Line)
+        assert f"Sell: {outcome}, 0.0 s" in line.text
 
 
 def on_paper(events: Sequence[Raw]) -> str:

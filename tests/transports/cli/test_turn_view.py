@@ -27,6 +27,7 @@ from footlights import (
     WarmState,
 )
 from footlights.authority import Artifact, CommitRecord, patch
+from footlights.authority.record import commit_final
 from footlights.events import EVENT_TYPES, SCHEMA_V
 from footlights_transports.cli.screen import Loading, Piece, Typed, Words
 from footlights_transports.cli.turn_view import CUT, Narration, Tone, because, note, plain, questions, tell_changes
@@ -215,7 +216,7 @@ def test_an_approval_is_a_question_and_no_change() -> None:
     asked = Artifact("approval.pending", {"id": "a-000001", "question": "Sell it?"})
     held = record(patch.add("/approvals", {"asked": 1}), artifacts=(asked, Artifact("report", {"id": "r"})))
     assert tell_changes(held) == [note(Tone.ASIDE, "nothing changed")]
-    assert questions(held) == [("a-000001", "Sell it?")]
+    assert questions(commit_final(held)) == [("a-000001", "Sell it?")]
 
 
 @pytest.mark.parametrize(

@@ -1,209 +1,28 @@
 """One turn, watched in every way that there is at once, on one running server: all of them tell the same story.
 
-The six are the native events, the Dexi run, the K-gent observer, the AG-UI run, the chat feed and the mission board.
+`Audience` says who watches.
 """
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import httpx2
-import trio
-from attrs import frozen
-
-from footlights import CommitFinal, EventType, TokenDelta, ToolCallResult, TurnFinal, TurnInterrupted
+from footlights import EventType, ToolCallResult, TurnFinal
+from footlights.authority import approval_news, decisions
 from footlights.testing import only as only_payload
-from footlights_transports import load_config
-from footlights_transports.server.serve import Opened, serve
-from footlights_transports.views.ag_ui.pure.position import Position
-from tests.kit.peers.kgent_peer import Client, connect_to, only, text
-from tests.kit.served import open_peer
-from tests.kit.story_game import BELL
-from tests.kit.views import ag_ui_kit
-from tests.kit.views.dexi_kit import lawful, output
+from tests.kit.peers.kgent_peer import only
+from tests.kit.story_game import PROMPTS
+from tests.kit.views.dexi_kit import output
+from tests.kit.views.theatre import STRANGER, open_theatre, told_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from footlights import StreamEvent
-    from tests.kit.peers.ws_peer import Peer
+    from tests.kit.views.theatre import Audience, Story
 
-SESSION = "shared"
-LISTENING = {"session_state": "active", "context_tier": "1", "voice_mode": "normal"}
-LAST = "And good night"
-"""Said in a turn of its own: when that is told everywhere, all that came before it was told too."""
-
-SETTINGS = '[cast]\nmake = "tests.kit.story_game:make"\n[server]\nws_port = 0\nhttp_port = 0\n'
-
-
-@frozen(kw_only=True)
-class Story:
-    """One turn, as each of the six tells it."""
-
-    turn_id: str
-    events: list[StreamEvent]
-    run: list[dict[str, Any]]
-    kgent: list[dict[str, Any]]
-    ag_ui: list[dict[str, Any]]
-    chat: list[str]
-    callouts: list[dict[str, Any]]
-
-    @property
-    def board(self) -> list[str]:
-        """What the board says: what changed, and what of it."""
-        lines = [each["text_payload"] for each in self.callouts]
-        return [
-            f"{each['what_changed'].partition(' -- ')[2]} {each['why_it_matters'].removeprefix('IMPACT: ')}"
-            for each in lines
-        ]
-
-    @property
-    def summary(self) -> str:
-        """What the run says in the end."""
-        summary: str = next(each["content"] for each in self.run if each["type"] == "summary")
-        return summary
-
-    @property
-    def commit(self) -> CommitFinal:
-        return only_payload(self.events, CommitFinal)
-
-    @property
-    def reason(self) -> str:
-        """Why the turn ended early."""
-        return only_payload(self.events, TurnInterrupted).reason
-
-    def check(self) -> None:
-        """What holds however a turn ends."""
-        is_ok = self.commit.commit_outcome == "ok"
-        assert is_ok is (self.run[-1]["outcome"] == "completed")
-        assert is_ok is bool(only(self.kgent, "message"))
-        assert is_ok is (self.ag_ui[-1].get("outcome", {}).get("type") in ("success", "interrupt"))
-        assert is_ok is ("The turn is committed." in self.chat)
-        assert is_ok is not any(said.startswith("Nothing of the turn was committed.") for said in self.chat)
-        assert is_ok is any("A turn is committed." in told for told in self.board)
-        assert is_ok is not any("Nothing of it was committed" in told for told in self.board)
-        said = "".join(each.payload.delta for each in self.events if isinstance(each.payload, TokenDelta))
-        assert output(self.run) == text(self.kgent) == ag_ui_kit.text(self.ag_ui) == said
-        for callout in self.callouts:
-            assert callout["certainty_class"] == "confirmed"
-            assert callout["evidence_refs"][0].startswith(f"turn:{self.turn_id}#")
-
-
-@frozen
-class Audience:
-    """Everybody who watches one session."""
-
-    native: Peer
-    kgent: Client
-    http: httpx2.AsyncClient
-
-    async def be_seated(self) -> None:
-        """The feed and the board begin when they are first read."""
-        assert await self._chat() == []
-        assert await self._callouts() == []
-
-    async def watch(self, said: str, cancel_at: EventType | None = None) -> Story:
-        """A turn that the Dexi surface begins, and that the native one cancels when this happens."""
-        told: list[tuple[str, list[dict[str, Any]]]] = []
-
-        async def invoke() -> None:
-            told.append(await self._dexi(said))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(invoke)
-            if cancel_at is not None:
-                while not (found := [each for each in self.native.events if each.event_type is cancel_at]):
-                    await self.native.receive()
-                if cancel_at is EventType.TOOL_CALL_STARTED:
-                    await BELL.rung.wait()
-                await self.native.ask("cancel", session_id=SESSION, turn_id=found[0].turn_id)
-        ((turn_id, run),) = told
-        last_id, _ = await self._dexi(LAST)
-        story = Story(
-            turn_id=turn_id,
-            events=await self.native.take_until(EventType.COMMIT_FINAL, turn_id),
-            run=run,
-            kgent=await self.kgent.hear(turn_id),
-            ag_ui=await self._ag_ui(turn_id),
-            chat=await self._chat_until(LAST),
-            callouts=await self._callouts_until(turn_id, last_id),
-        )
-        story.check()
-        return story
-
-    async def _dexi(self, said: str) -> tuple[str, list[dict[str, Any]]]:
-        """The id of the turn, and the whole run."""
-        body = {"message": said, "session_id": SESSION, "stream": False, "execution_policy": "force"}
-        answer = (await self.http.post("/api/agents/default/invoke", json=body)).json()
-        run = (await self.http.get(f"/api/runs/{answer['run_id']}")).json()
-        return run["turn_id"], lawful(answer["events"])
-
-    async def _ag_ui(self, turn_id: str) -> list[dict[str, Any]]:
-        """The turn as a run, from its beginning."""
-        port = self.http.base_url.port
-        assert port is not None
-        body = ag_ui_kit.asking("-", turn_id, SESSION)
-        async with ag_ui_kit.running(port, "default", body, str(Position(turn_id))) as reader:
-            return ag_ui_kit.lawful(await reader.take_all())
-
-    async def _chat_until(self, last: str) -> list[str]:
-        """The feed before this is said."""
-        while last not in (messages := await self._chat()):
-            await trio.lowlevel.checkpoint()
-        return messages[: messages.index(last)]
-
-    async def _callouts_until(self, turn_id: str, last_id: str) -> list[dict[str, Any]]:
-        """Those about a turn, once a later one is called out."""
-        while not _about(last_id, callouts := await self._callouts()):
-            await trio.lowlevel.checkpoint()
-        return _about(turn_id, callouts)
-
-    async def _chat(self) -> list[str]:
-        messages = (await self.http.get(f"/v1/sessions/{SESSION}/chat")).json()["messages"]
-        return [each["content"] for each in messages]
-
-    async def _callouts(self) -> list[dict[str, Any]]:
-        answer = await self.http.get(f"/api/mission-board/{SESSION}/events", params=LISTENING)
-        assert answer.status_code == 200, answer.text
-        return [each["payload"] for each in answer.json()["events"]]
-
-
-def _about(turn_id: str, callouts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each for each in callouts if each["event_id"].startswith(f"{turn_id}.")]
-
-
-@asynccontextmanager
-async def open_theatre(folder: Path) -> AsyncGenerator[Audience]:
-    (folder / "game.toml").write_text(SETTINGS)
-    config, opened = load_config(folder / "game.toml"), list[Opened]()
-    ready, stop = trio.Event(), trio.Event()
-
-    def announce(told: Opened) -> None:
-        opened.append(told)
-        ready.set()
-
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve, config, announce, stop)
-            await ready.wait()
-            async with (
-                open_peer(opened[0].ws_port) as native,
-                httpx2.AsyncClient(base_url=f"http://127.0.0.1:{opened[0].http_port}", timeout=None) as http,
-            ):
-                await native.ask("start", params={"session_id": SESSION})
-                await native.ask("subscribe", session_id=SESSION)
-                async with connect_to(opened[0].ws_port, f"/observe/default?session={SESSION}") as kgent:
-                    audience = Audience(native, kgent, http)
-                    await audience.be_seated()
-                    yield audience
-            stop.set()
-
-
-async def told_of(folder: Path, said: str, cancel_at: EventType | None = None) -> Story:
-    async with open_theatre(folder) as audience:
-        return await audience.watch(said, cancel_at)
+QUESTION = "Buy the lantern of the house for 15 coins?"
+ID = "a-000001"
+WAITS = {"id": ID, "question": QUESTION}
 
 
 async def test_a_turn_that_ends_well_is_the_same_story_everywhere(tmp_path: Path) -> None:
@@ -300,7 +119,8 @@ async def test_a_turn_that_the_rules_refuse_is_the_same_story_everywhere(tmp_pat
     assert said == "Let me see. There."
     (issue,) = story.commit.issues
     assert story.run[-1]["outcome"] == "failed"
-    assert story.summary == "The run failed, and nothing was committed. Steps: 2 completed."
+    why = f"Why ({issue.code}): {issue.message}"
+    assert story.summary == f"The run failed, and nothing was committed. {why} Steps: 2 completed."
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
     assert only(story.kgent, "error")[0]["message"].startswith("The answer was not committed, and does not count.")
     assert story.chat[-2:] == [said, f"Nothing of the turn was committed. {issue.message}"]
@@ -309,15 +129,113 @@ async def test_a_turn_that_the_rules_refuse_is_the_same_story_everywhere(tmp_pat
     assert f"commit:{story.commit.commit_id}" in story.callouts[0]["evidence_refs"]
 
 
-async def test_an_act_that_waits_for_somebodys_word_is_the_same_story_everywhere(tmp_path: Path) -> None:
-    question = "Buy the lantern of the house for 15 coins?"
-    async with open_theatre(tmp_path) as audience:
-        story = await audience.watch("Sell me the lantern")
-        assert story.run[-1]["outcome"] == "completed"
+async def asked(audience: Audience) -> Story:
+    """The story of the turn that asks."""
+    return await audience.watch("Sell me the lantern")
+
+
+def narrated(story: Story) -> list[str]:
+    return [each["content"] for each in story.run if each["type"] == "narration_delta"]
+
+
+def news(story: Story) -> list[dict[str, str]]:
+    return [{"id": each.id, "question": each.question, "state": each.state} for each in approval_news(story.commit)]
+
+
+async def test_an_act_that_waits_for_an_approval_is_the_same_story_everywhere(tmp_path: Path) -> None:
+    async with open_theatre(tmp_path) as theatre, theatre.audience() as audience:
+        story = await asked(audience)
+        assert only_payload(story.events, ToolCallResult).awaits_approval
+        assert news(story) == only(story.kgent, "message")[0]["approvals"] == [{**WAITS, "state": "pending"}]
+        assert story.run[-1]["outcome"] == "waiting"
+        assert narrated(story)[-2:] == ["Sell lantern waits for approval.", f"{ID} waits for approval: {QUESTION}"]
+        assert story.summary.startswith(f"The run waits for approval. Waiting: {ID}: {QUESTION} ")
+        assert "1 completed, 2 waiting" in story.summary
+        assert not any("finished" in each for each in [*narrated(story), story.summary])
         assert only(story.kgent, "message")[0]["content"] == "Let me see. There."
-        assert story.chat[-1] == f"Approval needed (a-000001): {question} Answer it in a new turn."
+        (result,) = [each for each in story.ag_ui if each["type"] == "TOOL_CALL_RESULT"]
+        assert (result["content"], result["metadata"]["awaits_approval"]) == (
+            "Waits for approval: the lantern, 15 coins",
+            True,
+        )
+        interrupt = story.ag_ui[-1]["outcome"]["interrupts"][0]
+        assert (interrupt["id"], interrupt["message"]) == (ID, QUESTION)
+        assert "The tool sell_lantern waits for approval." in story.chat
+        assert story.chat[-1] == f"Approval needed ({ID}): {QUESTION} Answer it in a new turn."
         assert story.board == [
-            f"Somebody has to decide. {question}",
+            f"Somebody has to decide. {QUESTION}",
             "A turn is committed. Its changes are kept. An act waits for somebody's word.",
         ]
-        assert "lantern" not in (await audience.http.get("/v1/world")).json()["world"]
+        assert "lantern" not in await audience.world()
+
+
+async def test_an_act_that_is_approved_is_the_same_story_everywhere(tmp_path: Path) -> None:
+    async with open_theatre(tmp_path) as theatre, theatre.audience() as audience:
+        await asked(audience)
+        before = len(PROMPTS)
+        story = await audience.watch("Gladly", approvals={ID: True})
+        assert f"{ID}): Yes, to: {QUESTION}" in PROMPTS[before].system
+        assert news(story) == only(story.kgent, "message")[0]["approvals"] == [{**WAITS, "state": "approved"}]
+        assert story.run[-1]["outcome"] == "completed"
+        assert narrated(story)[-1] == f"{ID} was approved, and is done: {QUESTION}"
+        assert story.ag_ui[-1]["outcome"] == {"type": "success"}
+        assert story.chat[-1] == f"Approved ({ID}): {QUESTION}"
+        assert story.board == [f"The answer was yes. {QUESTION}", "A turn is committed. Its changes are kept."]
+        assert (await audience.world())["lantern"] == "the traveller"
+
+
+async def test_an_act_that_is_denied_is_the_same_story_everywhere(tmp_path: Path) -> None:
+    async with open_theatre(tmp_path) as theatre, theatre.audience() as audience:
+        await asked(audience)
+        before = len(PROMPTS)
+        story = await audience.watch("Rather not", approvals={ID: False})
+        assert f"{ID}): No, to: {QUESTION}" in PROMPTS[before].system
+        assert news(story) == only(story.kgent, "message")[0]["approvals"] == [{**WAITS, "state": "denied"}]
+        assert story.run[-1]["outcome"] == "completed"
+        assert narrated(story)[-1] == f"{ID} was denied, and is dropped: {QUESTION}"
+        assert story.ag_ui[-1]["outcome"] == {"type": "success"}
+        assert story.chat[-1] == f"Denied ({ID}): {QUESTION}"
+        assert story.board == [
+            f"The answer was no. {QUESTION}",
+            "A turn is committed. Its changes are kept. An act was refused.",
+        ]
+        world = await audience.world()
+        assert ("lantern" in world, world["approvals"]["pending"]) == (False, {})
+
+
+def check_refused(story: Story) -> None:
+    """The answer had no effect, and everybody is told why."""
+    why = "Nothing of that id waits for your answer."
+    assert [each.code for each in story.commit.issues] == ["approval_unknown"]
+    assert news(story) == []
+    assert story.run[-1]["outcome"] == "failed"
+    assert f"Why (approval_unknown): {why}" in story.summary
+    (error,) = only(story.kgent, "error")
+    assert error["cause"] == "approval_unknown"
+    assert error["message"].startswith(f"The answer was not committed, and does not count. {why}")
+    assert (story.ag_ui[-1]["code"], story.ag_ui[-1]["message"]) == ("approval_unknown", why)
+    assert story.chat[-1] == f"Nothing of the turn was committed. {why}"
+    assert story.board == ["A turn was refused. Nothing of it was committed: approval_unknown."]
+
+
+async def test_an_answer_after_the_host_let_the_act_expire_is_the_same_story_everywhere(tmp_path: Path) -> None:
+    async with open_theatre(tmp_path) as theatre, theatre.audience() as audience:
+        await asked(audience)
+        await theatre.stage.commit(decisions({ID: False}), "nobody answered in time")
+        before = len(PROMPTS)
+        check_refused(await audience.watch("Gladly", approvals={ID: True}))
+        assert QUESTION not in PROMPTS[before].system
+        assert "lantern" not in await audience.world()
+
+
+async def test_the_answer_of_a_stranger_is_the_same_story_everywhere_and_changes_nothing(tmp_path: Path) -> None:
+    async with open_theatre(tmp_path) as theatre, theatre.audience() as audience:
+        await asked(audience)
+        before = len(PROMPTS)
+        async with theatre.audience(STRANGER) as strangers:
+            check_refused(await strangers.watch("Gladly", approvals={ID: True}))
+        assert all(QUESTION not in prompt.system for prompt in PROMPTS[before:]), (
+            "what waits is nothing of a stranger's"
+        )
+        assert list((await audience.world())["approvals"]["pending"]) == [ID]
+        assert (await audience.watch("Gladly", approvals={ID: True})).run[-1]["outcome"] == "completed"

@@ -84,5 +84,5 @@ async def _follow(begun: Run, show: Callable[[DexiEvent], None]) -> RunOutcome:
 
 async def _obey(interrupts: AsyncIterable[object], runs: Runs, begun: Run, everything: trio.CancelScope) -> None:
     async for _ in interrupts:
-        if not runs.cancel(_ME, begun.run_id):  # it was canceled before
+        if not runs.cancel_run(begun):  # it was canceled before
             everything.cancel(reason="interrupted twice")

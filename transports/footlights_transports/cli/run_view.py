@@ -39,6 +39,7 @@ _STEP_ENDS = {
     StepOutcome.COMPLETED: ("✓", "green"),
     StepOutcome.FAILED: ("✗", "bold red"),
     StepOutcome.CANCELED: ("✗", "yellow"),
+    StepOutcome.WAITING: ("…", "yellow"),
     StepOutcome.UNKNOWN: ("?", "yellow"),
 }
 
@@ -80,7 +81,7 @@ class RunView:
                 yield Words(event.content)
             case Summary():
                 yield Line(f"Summary: {event.content}", "dim")
-            case Done(outcome=RunOutcome.COMPLETED):
+            case Done(outcome=RunOutcome.COMPLETED | RunOutcome.WAITING):
                 yield EndWords()
             case Done():
                 yield Line(f"The run ended: {event.outcome}.", "bold red")

@@ -22,7 +22,7 @@ from footlights import (
     TurnInterrupted,
     WarmState,
 )
-from footlights.authority.approvals import PENDING
+from footlights.authority.approval_news import ApprovalState, approval_news
 from footlights.authority.pending import APPROVALS
 from footlights_transports.cli.screen import Line, Loading, Words
 
@@ -121,6 +121,8 @@ def _tool_outcome(result: ToolCallResult) -> tuple[Tone, str]:
         return Tone.BAD, f"{result.tool_name}: canceled{effects}"
     if result.error is not None:
         return Tone.BAD, f"{result.tool_name}: {result.error.message}"
+    if result.awaits_approval:
+        return Tone.ASIDE, f"{result.tool_name}: waits for approval"
     return Tone.ASIDE, f"{result.tool_name}: {result.summary or 'done'}"
 
 
@@ -148,10 +150,9 @@ def tell_changes(record: CommitRecord) -> list[Piece]:
     return [note(Tone.ASIDE, "; ".join(told) or "nothing changed")]
 
 
-def questions(record: CommitRecord) -> list[tuple[str, str]]:
+def questions(commit: CommitFinal) -> list[tuple[str, str]]:
     """The approvals that the commit asks for: the id and the question of each."""
-    asked = [each.data for each in record.artifacts if each.kind == PENDING and isinstance(each.data, dict)]
-    return [(str(each["id"]), str(each["question"])) for each in asked]
+    return [(each.id, each.question) for each in approval_news(commit) if each.state is ApprovalState.PENDING]
 
 
 def _change(change: PatchOp) -> str:

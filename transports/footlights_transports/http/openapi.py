@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeAlias
 
+from footlights.params import MAX_ANSWERS
 from footlights_transports.errors import WIRE_CODES
 
 if TYPE_CHECKING:
@@ -19,6 +20,13 @@ Json: TypeAlias = "dict[str, JsonValue]"
 TEXT: Json = {"type": "string"}
 FLAG: Json = {"type": "boolean"}
 ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"
+APPROVALS: Json = {
+    "type": "object",
+    "description": "Answers to what waits for an approval: by its id, whether to do it.",
+    "propertyNames": {"pattern": r"^a-[0-9]{6,15}$"},
+    "additionalProperties": {"type": "boolean"},
+    "maxProperties": MAX_ANSWERS,
+}
 ID_OR_NULL: Json = {"type": ["string", "null"], "pattern": ID_PATTERN}
 
 _EVERYWHERE = (400, 403, 408, 413, 429, 500, 503, 505)

@@ -106,6 +106,8 @@ export interface ToolCallResult extends Payload {
     readonly side_effects_may_have_occurred?: boolean;
     readonly summary?: string;
     readonly error?: ErrorInfo;
+    /** What the call asks for is not done before somebody approves it. */
+    readonly awaits_approval?: boolean;
 }
 
 export type InterruptReason =

@@ -27,6 +27,7 @@ from footlights import (
     WarmState,
 )
 from footlights.authority import Artifact
+from footlights.authority.approval_news import news_ext
 from footlights.events import EVENT_TYPES, PAYLOAD_TYPES
 from footlights_transports.views.chat_feed.pure.feed import (
     CUT,
@@ -51,7 +52,8 @@ def event(payload: Payload, wall_ts: float | None = 0.0) -> StreamEvent:
 
 
 def ok(*artifacts: Artifact) -> CommitFinal:
-    return CommitFinal("d", CommitOutcome.OK, artifact_refs=tuple(each.ref for each in artifacts))
+    refs = tuple(each.ref for each in artifacts)
+    return CommitFinal("d", CommitOutcome.OK, artifact_refs=refs, ext=news_ext(artifacts))
 
 
 def closed(*issues: Issue) -> CommitFinal:

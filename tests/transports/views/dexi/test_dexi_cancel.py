@@ -76,7 +76,7 @@ def explore(make_cast: Callable[[], Cast], *, orders: int = 2, pairs: int = 10) 
             await nursery.start(runs.keep)
             run = await runs.begin(ANN, ASKED)
             won: list[bool] = []
-            trial.aim(lambda: won.append(runs.cancel(ANN, run.run_id)))
+            trial.aim(lambda: won.append(runs.cancel_run(run)))
             await run.wait_over()
             trial.disarm()
             outcome = check(run)
@@ -130,7 +130,8 @@ def test_a_request_for_a_run_can_be_canceled_anywhere() -> None:
             trial.disarm()
             while stage.statistics().sessions:  # noqa: ASYNC110 - a stage has no event for that
                 await trio.sleep(1)
-            found = [runs.find(User(), f"r1-{number:06d}") for number in range(1, stage_turns(stage) + 1)]
+            found = runs.kept_of(User())
+            assert len(found) == stage_turns(stage)
             assert [check(each) for each in found] == ["completed"] * len(found)
             nursery.cancel_scope.cancel()
 

@@ -246,7 +246,7 @@ async def test_every_row_has_its_exact_sequence_of_events(row: Row, quiet_clock:
         body["execution_policy"] = policy
     async with open_house(cast=agency()) as house, trio.open_nursery() as nursery:
         if cancels:
-            nursery.start_soon(cancel_after, house, 3, "r1-000001")
+            nursery.start_soon(cancel_after, house, 3, "t1-000001.s1-000001")
         read = stream_of if streaming else answer_of
         events = lawful(await read(house.client, endpoint, body))
     assert timed(events) == expected

@@ -91,7 +91,7 @@ async def test_a_run_continues_when_the_client_stops_waiting_for_the_answer(quie
         with trio.move_on_after(1):
             await house.client.post(INVOKE, json={**SLOW, "stream": False})
         await trio.sleep(SILENCE)
-        events = lawful(await stream_of(house.client, "/api/runs/r1-000001/events"), replayed=True)
+        events = lawful(await stream_of(house.client, "/api/runs/t1-000001.s1-000001/events"), replayed=True)
     assert events[-1]["outcome"] == "completed"
 
 
@@ -123,11 +123,12 @@ async def test_the_description_of_a_run_has_its_session_turn_and_decision(quiet_
 async def test_old_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock) -> None:
     monkeypatch.setattr(run_keeper, "MAX_RUNS", 2)
     async with open_house(cast=agency()) as house:
+        begun: list[str] = []
         for _ in range(3):
-            await answer_of(house.client, "/api/chat", WORK)
+            begun.append((await answer_of(house.client, "/api/chat", WORK))[0]["run_id"])
             await trio.testing.wait_all_tasks_blocked()
-        found = [(await house.client.get(f"/api/runs/r1-{n:06d}")).status_code for n in (1, 2, 3)]
-        assert found == [404, 200, 200]
+        texts = [output(await stream_of(house.client, f"/api/runs/{run_id}/events")) for run_id in begun]
+        assert ["In the ledger" in text for text in texts] == [True, False, False]
         monkeypatch.setattr(run_keeper, "MAX_BYTES", 1_500)
         await answer_of(house.client, "/api/chat", WORK)
         await trio.testing.wait_all_tasks_blocked()
@@ -140,22 +141,27 @@ async def test_a_user_s_runs_never_displace_those_of_others(
 ) -> None:
     monkeypatch.setattr(run_keeper, "MAX_RUNS_OF_A_USER", 2)
 
-    async def found(house: House, name: str, *numbers: int) -> list[int]:
-        return [
-            (await house.client.get(f"/api/runs/r1-{number:06d}", headers=bearer(name))).status_code
-            for number in numbers
-        ]
+    begun: list[str] = []
+
+    async def found(house: House, name: str, *numbers: int) -> list[bool]:
+        """Whether each is kept, and not recalled from the ledger."""
+        paths = [f"/api/runs/{begun[number - 1]}/events" for number in numbers]
+        texts = [output(await stream_of(house.client, path, headers=bearer(name))) for path in paths]
+        return ["In the ledger" not in text for text in texts]
+
+    async def chat(house: House, name: str) -> None:
+        answer = await house.client.post("/api/chat", json={**WORK, "stream": False}, headers=bearer(name))
+        begun.append(answer.json()["run_id"])
+        await trio.testing.wait_all_tasks_blocked()
 
     async with open_house(cast=agency(), policy=AccessPolicy(TOKENS)) as house:
         for name in ("bob", "ann", "ann", "ann"):
-            await house.client.post("/api/chat", json={**WORK, "stream": False}, headers=bearer(name))
-            await trio.testing.wait_all_tasks_blocked()
-        assert await found(house, "bob", 1) == [200]
-        assert await found(house, "ann", 2, 3, 4) == [404, 200, 200]
+            await chat(house, name)
+        assert await found(house, "bob", 1) == [True]
+        assert await found(house, "ann", 2, 3, 4) == [False, True, True]
         monkeypatch.setattr(run_keeper, "MAX_RUN_BYTES", 1_500)
-        await house.client.post("/api/chat", json={**WORK, "stream": False}, headers=bearer("ann"))
-        await trio.testing.wait_all_tasks_blocked()
-        assert await found(house, "ann", 3, 4, 5) == [200, 200, 404], "only the one that is too large is dropped"
+        await chat(house, "ann")
+        assert await found(house, "ann", 3, 4, 5) == [True, True, False], "only the one that is too large is dropped"
 
 
 async def test_closing_a_session_cancels_its_runs(quiet_clock: MockClock) -> None:

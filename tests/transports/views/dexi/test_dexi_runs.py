@@ -115,11 +115,11 @@ async def test_a_message_that_names_a_tool_of_the_cast_asks_for_it(quiet_clock: 
 async def test_a_run_is_found_only_for_its_user(quiet_clock: MockClock) -> None:
     async with open_stage(agency()) as stage, keeping(stage) as runs:
         run = await runs.begin(ME, SLOW)
-        assert runs.find(ME, run.run_id) is run
+        assert await runs.recall(ME, run.run_id) is run
         with pytest.raises(UnknownRun):
-            runs.find(User("ann"), run.run_id)
-        assert runs.cancel(ME, run.run_id) is True
-        assert runs.cancel(ME, run.run_id) is False
+            await runs.recall(User("ann"), run.run_id)
+        assert runs.cancel_run(run) is True
+        assert runs.cancel_run(run) is False
         await run.wait_over()
 
 

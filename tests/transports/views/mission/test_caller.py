@@ -23,7 +23,7 @@ from tests.kit.callouts import LISTENING, clock_ms
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
-    from footlights import Cast, InteractionSession, Ledger, Prompt, Stage
+    from footlights import Cast, InteractionSession, Prompt, Stage
     from footlights.authority import CommitRecord
     from footlights.testing.trial import Trial
     from footlights_actors import Line
@@ -55,9 +55,7 @@ class Silent:
 
 
 @asynccontextmanager
-async def called(
-    session: InteractionSession, *, ledger: Ledger | None = None, voice: Voice | None = None
-) -> AsyncGenerator[list[Announcement]]:
+async def called(session: InteractionSession, *, voice: Voice | None = None) -> AsyncGenerator[list[Announcement]]:
     """The latest announcement of each event. At the end the session is closed, and the caller ends by itself."""
     told: list[Announcement] = []
 
@@ -69,7 +67,7 @@ async def called(
             told.append(announcement)
 
     async with Announcer(clock_ms, voice) as announcer, trio.open_nursery() as nursery:
-        nursery.start_soon(Caller(session, announcer, lambda: LISTENING, tell, ledger=ledger).run)
+        nursery.start_soon(Caller(session, announcer, lambda: LISTENING, tell).run)
         yield told
         await session.close()
 
@@ -103,7 +101,7 @@ async def test_a_pending_approval_and_its_answer_are_called_out(
 ) -> None:
     async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
         session = stage.start()
-        async with called(session, ledger=stage.ledger) as told:
+        async with called(session) as told:
             await take_turn(session, "sell me the lantern")
             await trio.sleep(60)
             await take_turn(session, "Yes.", TurnParams(approvals={"a-000001": True}))
@@ -116,14 +114,6 @@ async def test_a_pending_approval_and_its_answer_are_called_out(
     (debrief,) = [each.payload for each in told if each.payload.event_type == "debrief"]
     assert debrief.text.what_changed.endswith("The answer was yes.")
     assert debrief.voice is not None
-
-
-async def test_without_a_ledger_only_the_commit_is_called_out(quiet_clock: trio.testing.MockClock) -> None:
-    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
-        session = stage.start()
-        async with called(session) as told:
-            await take_turn(session, "sell me the lantern")
-    assert "action_required" not in {kind for kind, _ in kinds(told)}
 
 
 class Unreadable(MemoryLedger):
@@ -141,15 +131,15 @@ class Unreadable(MemoryLedger):
 
 
 @pytest.mark.parametrize("is_broken", [True, False])
-async def test_without_the_ledger_only_approvals_are_missing(
+async def test_approvals_are_called_out_although_the_ledger_cannot_be_read(
     quiet_clock: trio.testing.MockClock, is_broken: bool
 ) -> None:
     ledger = Unreadable(is_broken=is_broken)
     async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=ledger) as stage:
         session = stage.start()
-        async with called(session, ledger=ledger) as told:
+        async with called(session) as told:
             await take_turn(session, "sell me the lantern")
-    assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == ["state_change"]
+    assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == ["action_required", "state_change"]
 
 
 async def test_a_failing_voice_opens_the_breaker_and_never_affects_a_turn(quiet_clock: trio.testing.MockClock) -> None:
@@ -182,26 +172,6 @@ async def test_a_hanging_voice_delays_neither_turns_nor_texts(quiet_clock: trio.
     assert told[0].voice_failed
 
 
-class SlowToRead(MemoryLedger):
-    """A ledger that finds a commit slowly."""
-
-    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
-        await trio.sleep(5)
-        return await super().find(session_id, turn_id)
-
-
-async def test_a_caller_that_was_detached_subscribes_again(quiet_clock: trio.testing.MockClock) -> None:
-    ledger, tavern = SlowToRead(), tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
-    async with open_stage(tavern, ledger=ledger, limits=Limits(stall_detach=1)) as stage:
-        session = stage.start()
-        async with called(session, ledger=ledger) as told:
-            for _ in range(3):
-                await take_turn(session, "sell me the lantern")
-                await trio.sleep(2)
-            await trio.sleep(60)
-    assert [kind for kind, _ in kinds(told)][-3:] == ["state_change", "threat_update", "threat_update"]
-
-
 async def test_callouts_are_spoken_one_after_another_in_their_order(quiet_clock: trio.testing.MockClock) -> None:
     said: list[str] = []
 
@@ -213,7 +183,7 @@ async def test_callouts_are_spoken_one_after_another_in_their_order(quiet_clock:
 
     async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
         session = stage.start()
-        async with called(session, ledger=stage.ledger, voice=Slow()) as told:
+        async with called(session, voice=Slow()) as told:
             await take_turn(session, "sell me the lantern")
             await trio.sleep(10)
     spoken = [each.payload.event_id for each in told if each.payload.voice is not None]
@@ -231,7 +201,7 @@ async def test_a_cancelled_caller_drops_the_callouts_that_wait(
         trio.open_nursery() as nursery,
     ):
         session = stage.start()
-        caller = Caller(session, announcer, lambda: LISTENING, told.append, ledger=stage.ledger)
+        caller = Caller(session, announcer, lambda: LISTENING, told.append)
         nursery.start_soon(caller.run)
         await take_turn(session, "sell me the lantern")
         await trio.testing.wait_all_tasks_blocked()
@@ -248,7 +218,7 @@ async def test_callouts_above_the_limit_of_the_queue_are_dropped(
     monkeypatch.setattr(caller_module, "MAX_WAITING_CALLOUTS", 0)
     async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
         session = stage.start()
-        async with called(session, ledger=stage.ledger, voice=Silent(hangs=True)) as told:
+        async with called(session, voice=Silent(hangs=True)) as told:
             await take_turn(session, "sell me the lantern")
             await trio.testing.wait_all_tasks_blocked()
             dropped = [each for each in told if each.voice_dropped_ms is not None]

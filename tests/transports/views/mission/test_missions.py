@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from footlights import Limits, SessionParams, open_stage
-from footlights.authority import MemoryLedger
 from footlights.errors import Busy, SessionClosed
 from footlights.events import WarmState
 from footlights.testing import take_turn
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from footlights import Cast, InteractionSession, Ledger, Stage
-    from footlights.authority import CommitRecord
     from footlights_transports.views.mission.pure.payload import UtilityPayload
 
 ANYBODY = User()
@@ -463,18 +461,17 @@ async def test_a_session_without_a_place_for_a_caller_goes_on_without_one(
         await take_turn(session, "Hello")
 
 
-class Broken(MemoryLedger):
-    """A ledger that fails with an unexpected error."""
-
-    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
-        await trio.lowlevel.checkpoint()
-        raise RuntimeError("secret words")
+def broken(*_: object) -> None:
+    raise RuntimeError("secret words")
 
 
-async def test_a_caller_that_fails_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_caller_that_fails_harms_nothing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tavern = tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
     with caplog.at_level(logging.DEBUG):
-        async with kept(tavern, ledger=Broken()) as (stage, missions):
+        async with kept(tavern) as (stage, missions):
+            monkeypatch.setattr(missions.announcer, "decide", broken)
             session = stage.start()
             missions.read(ANYBODY, session.session_id, None)
             await trio.testing.wait_all_tasks_blocked()

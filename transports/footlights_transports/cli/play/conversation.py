@@ -196,8 +196,11 @@ class Conversation:
         match event.payload:
             case ToolCallStarted(tool_call_id=call, tool_name=name):
                 self._tools[call] = name
-            case CommitFinal(commit_outcome=outcome):
+            case CommitFinal(commit_outcome=outcome) as commit:
                 self.failed += outcome is not CommitOutcome.OK
+                asked = questions(commit)
+                self._questions += asked
+                self._waiting += [id_ for id_, _ in asked]
                 await self._show_commit(event.turn_id)
             case _:
                 pass
@@ -210,9 +213,6 @@ class Conversation:
             return
         if record is not None:
             self._show(tell_changes(record))
-            asked = questions(record)
-            self._questions += asked
-            self._waiting += [id_ for id_, _ in asked]
 
     # -- screen
 

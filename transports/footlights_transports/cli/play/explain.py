@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from footlights.authority.record import commit_final
 from footlights.events import CommitOutcome
 from footlights_transports.cli.screen import Line
 from footlights_transports.cli.turn_view import Tone, because, note, plain, questions, tell_changes
@@ -71,7 +72,10 @@ def tell_why(record: CommitRecord, tools: Mapping[str, str]) -> list[Piece]:
     accepted = [each.rule for each in record.verdicts if not each.codes]
     rows += [f"refused by the rule {each.rule}: {', '.join(each.codes)}" for each in record.verdicts if each.codes]
     rows += [f"accepted by the rules {', '.join(accepted)}"] if accepted else []
-    rows += [f"waits for your answer: {question} /yes {id_} or /no {id_}" for id_, question in questions(record)]
+    rows += [
+        f"waits for your answer: {question} /yes {id_} or /no {id_}"
+        for id_, question in questions(commit_final(record))
+    ]
     if record.outcome is not CommitOutcome.OK:
         rows.append("nothing changed")
     return [*(note(Tone.ASIDE, row) for row in rows), *tell_changes(record)]

@@ -145,13 +145,6 @@ class RunKeeper(Generic[R]):
             there_are = listed(self._access.stage.personas)
             raise UnknownAgent(f"There is no agent of that name; there are: {there_are}.")
 
-    def find(self, user: User, key: str) -> R:
-        """A run of this user. Raises `UnknownRun`."""
-        run = self.find_kept(user, key)
-        if run is None:
-            raise UnknownRun("There is no such run, or it was long ago.")
-        return run
-
     def find_kept(self, user: User, key: str) -> R | None:
         """A run of this user, or None."""
         return self._runs.get((user, key))
@@ -169,11 +162,8 @@ class RunKeeper(Generic[R]):
         assert named.session_id is not None
         return named.session_id
 
-    def cancel(self, user: User, run_id: str) -> bool:
-        """Interrupt a run; returns whether this call did. Raises `UnknownRun`."""
-        return self.cancel_run(self.find(user, run_id))
-
     def cancel_run(self, run: R) -> bool:
+        """Interrupt a run; returns whether this call did."""
         try:
             return bool(self._access.cancel(run.user, run.session_id, run.turn_id))
         except UnknownSession:  # its session is closed, so the run has ended

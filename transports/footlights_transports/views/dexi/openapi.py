@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from footlights.modes import ExecutionPolicy
 from footlights.params import Mode
 from footlights_transports.http.openapi import (
+    APPROVALS,
     FLAG,
     ID_OR_NULL,
     TEXT,
@@ -17,6 +18,7 @@ from footlights_transports.http.openapi import (
     last_event_id,
     list_of,
     object_of,
+    or_null,
     ref,
 )
 from footlights_transports.views.dexi.pure.schema import dexi_schema
@@ -38,6 +40,7 @@ DEXI_SCHEMAS: Mapping[str, Json] = {
             "execution_policy": {**choice(ExecutionPolicy), "description": _POLICY},
             "stream": {"type": ["boolean", "null"], "default": True},
             "session_id": ID_OR_NULL,
+            "approvals": or_null(APPROVALS),
         },
         "message",
     ),

@@ -11,13 +11,14 @@ A client that disconnects cancels nothing. A run belongs to its user; for other 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from starlette.responses import Response
 
 from footlights.errors import InvalidCommand
 from footlights.laws.recording import parse_fault, parse_line
 from footlights.modes import ExecutionPolicy
+from footlights.params import TurnParams
 from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.http.disconnect import while_connected
@@ -28,6 +29,7 @@ from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.views.base.run_log import RunStream
 from footlights_transports.views.dexi.openapi import BEGUN, CANCELED, FOLLOWED, LAST_ID, NO_AGENT, NO_RUN
 from footlights_transports.views.dexi.pure.heartbeat import SKIPPED_WITHIN
+from footlights_transports.views.dexi.pure.recollection import END_EVENTS
 from footlights_transports.views.dexi.runs import RunRequest
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from footlights_transports.views.dexi.pure.events import DexiEvent
     from footlights_transports.views.dexi.run import Run
     from footlights_transports.views.dexi.runs import Runs
+
+
+_YES_WORKS = 'approvals: a yes is carried out, so it needs "execution_policy": "auto" or "force".'
 
 
 class DexiRoutes:
@@ -64,12 +69,12 @@ class DexiRoutes:
     @Operation("GET", "/api/runs/{run_id}", {200: answer("The run.", ref("RunDescription")), **NO_RUN})
     async def describe_run(self, request: Request, user: User) -> Response:
         """Where a run is kept, and why it is in its mode."""
-        return json_response(self._run(request, user).description())
+        return json_response((await self._run(request, user)).description())
 
     @Operation("GET", "/api/runs/{run_id}/events", FOLLOWED, parameters=[LAST_ID])
     async def follow_run(self, request: Request, user: User) -> Response:
         """The events of a run as Server-Sent Events, from its beginning or after Last-Event-ID."""
-        run = self._run(request, user)
+        run = await self._run(request, user)
         place = _place(request.headers.get("last-event-id"), run)
         if run.is_over and place == len(run.entries):
             return Response(status_code=204)  # otherwise an EventSource would reconnect forever
@@ -78,7 +83,8 @@ class DexiRoutes:
     @Operation("POST", "/api/runs/{run_id}/cancel", CANCELED, (409,))
     async def cancel_run(self, request: Request, user: User) -> Response:
         """Interrupt a run, unless it is ending or has ended."""
-        return json_response({"canceled": self._runs.cancel(user, path_of(request)["run_id"])})
+        run = await self._run(request, user)
+        return json_response({"canceled": not run.is_over and self._runs.cancel_run(run)})
 
     async def _begin(self, request: Request, user: User, agent: str | None, policy: ExecutionPolicy) -> Response:
         if "last-event-id" in request.headers:
@@ -96,8 +102,12 @@ class DexiRoutes:
     def _stream(self, run: Run, place: int) -> RunStream[DexiEvent]:
         return RunStream(run, place, self._access.policy.limits.keep_alive, skips_within=SKIPPED_WITHIN)
 
-    def _run(self, request: Request, user: User) -> Run:
-        return self._runs.find(user, path_of(request)["run_id"])
+    async def _run(self, request: Request, user: User) -> Run:
+        return await self._runs.recall(user, path_of(request)["run_id"])
+
+
+def _answers(value: object, _: object) -> Mapping[str, bool]:
+    return TurnParams(approvals=cast("Mapping[str, bool]", value)).approvals
 
 
 _FIELDS: Mapping[str, Reader] = {
@@ -105,6 +115,7 @@ _FIELDS: Mapping[str, Reader] = {
     "execution_policy": values.member_of(ExecutionPolicy),
     "stream": values.flag,
     "session_id": values.text,
+    "approvals": _answers,
 }
 """The fields of a request. All but the first may be missing or null."""
 
@@ -123,6 +134,8 @@ def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple
             given[name] = read(value, None) if value is not None or name == "message" else None
         except Unfit as error:
             raise Refused(422, InvalidCommand(f"{name}: {error}")) from None
+        except InvalidCommand as error:
+            raise Refused(422, error) from None
     if fields:
         raise Refused(422, InvalidCommand("The body has a field that this request does not know."))
     wanted = RunRequest(
@@ -130,7 +143,10 @@ def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple
         policy=given["execution_policy"] or policy,
         agent=agent,
         session_id=given["session_id"],
+        approvals=given["approvals"] or {},
     )
+    if wanted.policy is ExecutionPolicy.DENY and any(wanted.approvals.values()):
+        raise Refused(422, InvalidCommand(_YES_WORKS))
     return wanted, given["stream"] is not False
 
 
@@ -138,6 +154,10 @@ def _place(last_id: str | None, run: Run) -> int:
     """The place in the log after the event with this id. Raises `InvalidCommand`."""
     if last_id is None:
         return 0
-    if last_id.isascii() and last_id.isdigit() and len(last_id) < 10 and int(last_id) < len(run.entries):
-        return int(last_id) + 1
+    if last_id.isascii() and last_id.isdigit() and len(last_id) < 10:
+        place = int(last_id) + 1 - run.first_id
+        if place <= 0:  # of the run itself, which only the ledger remembers
+            return len(run.entries) - END_EVENTS
+        if place <= len(run.entries):
+            return place
     raise InvalidCommand("Last-Event-ID: is not the id of an event of this run.")

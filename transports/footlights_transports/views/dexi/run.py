@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from footlights_transports.views.base.run_log import RunLog
 from footlights_transports.views.dexi.pure.events import DexiEvent, OutputDelta, to_json
+from footlights_transports.views.dexi.pure.recollection import FIRST_RECALLED, Recollection
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
@@ -23,15 +24,26 @@ if TYPE_CHECKING:
 class Run(RunLog[DexiEvent]):
     """A narrated run."""
 
-    def __init__(self, user: User, session_id: str, turn_id: str, narrator: Narrator, wall_time: float) -> None:
+    def __init__(
+        self,
+        user: User,
+        session_id: str,
+        turn_id: str,
+        narrator: Narrator,
+        wall_time: float,
+        decision: dict[str, JsonValue],
+    ) -> None:
+        """`decision` is the record of the mode decision."""
         super().__init__(user, session_id, turn_id, narrator, wall_time)
-        self._decision = narrator.decision
+        self._decision = decision
+        self.first_id = FIRST_RECALLED if isinstance(narrator, Recollection) else 0
+        """The id of its first event."""
 
     def answer(self) -> dict[str, JsonValue]:
         """The whole run as one JSON object."""
         message = "".join(each.event.content for each in self.entries if isinstance(each.event, OutputDelta))
         return {
-            "mode": self._decision.mode.value,
+            "mode": self._decision["mode"],
             "run_id": self.run_id,
             "message": message,
             "events": [to_json(each.event) for each in self.entries],
@@ -44,5 +56,5 @@ class Run(RunLog[DexiEvent]):
             "session_id": self.session_id,
             "turn_id": self.turn_id,
             "is_over": self.is_over,
-            "decision": self._decision.document,
+            "decision": self._decision,
         }

@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+import trio
 from attrs import field, frozen
 from attrs.validators import optional
 
-from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide, tool_hint
+from footlights.errors import UnknownSession
+from footlights.modes import (
+    STANDARD_RULES,
+    Activity,
+    Condition,
+    ExecutionPolicy,
+    Intent,
+    IntentKind,
+    conclude,
+    decide,
+    tool_hint,
+)
 from footlights.modes.classifier import check_classifier_id
 from footlights.params import TurnParams
 from footlights.redaction.redactor import Redactor
-from footlights_transports.views.base.run_keeper import RunKeeper
+from footlights_transports.views.base.run_keeper import RunKeeper, UnknownRun
 from footlights_transports.views.dexi.pure.narration import Narrator
+from footlights_transports.views.dexi.pure.recollection import Recollection, parts_of, run_id_of
 from footlights_transports.views.dexi.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from footlights import InteractionSession
     from footlights.modes import Classifier, IntentRules
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
+
+
+APPROVED = Intent(
+    kind=IntentKind.EXECUTION,
+    activities=(Activity.CHANGE,),
+    rule_ids=("approval",),
+    conditions=(Condition.ARTIFACTS,),
+)
+"""The intent of a request that approves something: to do what waits."""
 
 
 def _check_id(_: object, __: object, classifier: Classifier) -> None:
@@ -54,6 +77,8 @@ class RunRequest:
     message: str
     policy: ExecutionPolicy
     agent: str | None = None
+    approvals: Mapping[str, bool] = field(factory=dict[str, bool])
+    """Answers to what waits for an approval, by its id. A yes is work, whatever the message says."""
     session_id: str | None = None
     """The session to use, which is started if there is none. Without it the run has a session of its own."""
 
@@ -68,7 +93,6 @@ class Runs(RunKeeper[Run]):
         self._settings = settings or RunSettings()
         self._rules = self._settings.rules or STANDARD_RULES.adding(*map(tool_hint, access.stage.tools))
         self._wall_clock = wall_clock
-        self._begun = 0
 
     async def begin(self, user: User, request: RunRequest) -> Run:
         """Decide on the mode, begin the turn, and return the run with its first events.
@@ -82,16 +106,32 @@ class Runs(RunKeeper[Run]):
         settings = self._settings
         agent = request.agent or settings.chat_agent
         classifier = settings.classifier or self._access.stage.persona(agent).classifier
-        decision = decide(request.message, request.policy, self._rules, classifier)
-        params = TurnParams(persona=agent)
+        if any(request.approvals.values()):
+            decision = conclude(APPROVED, request.policy)
+        else:
+            decision = decide(request.message, request.policy, self._rules, classifier)
+        params = TurnParams(persona=agent, approvals=request.approvals)
         turn_id = self._access.begin_turn(user, session.session_id, request.message, params, decision)
-        self._begun += 1
         narrator = Narrator(
-            f"r{self._access.stage.epoch}-{self._begun:06d}",
+            run_id_of(session.session_id, turn_id),
             decision,
             agent=request.agent,
             redactor=settings.redactor,
             tools=self._access.stage.tools,
             checked=settings.checked,
         )
-        return Run(user, session.session_id, turn_id, narrator, self._wall_clock())
+        return Run(user, session.session_id, turn_id, narrator, self._wall_clock(), decision.document)
+
+    async def recall(self, user: User, run_id: str) -> Run:
+        """A run of this user, from the ledger if it is forgotten. Raises `UnknownRun` and `LedgerUnavailable`."""
+        run, (session_id, turn_id) = self.find_kept(user, run_id), parts_of(run_id)
+        if run is not None:
+            await trio.lowlevel.checkpoint()
+            return run
+        with suppress(UnknownSession):
+            self._access.policy.check_owner(user, session_id)
+            record = await self._access.stage.ledger.find(session_id, turn_id)
+            if record is not None and record.mode_decision is not None:
+                narrator = Recollection(run_id, record, self._settings.redactor)
+                return Run(user, session_id, turn_id, narrator, self._wall_clock(), record.mode_decision)
+        raise UnknownRun("There is no such run, or nothing of it was committed.")

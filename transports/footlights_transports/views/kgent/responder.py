@@ -65,7 +65,7 @@ class Responder:
 
     def tier_of(self, message: ChatMessage) -> BudgetTier:
         """The tier that a message is worth; DORMANT if a template answers it."""
-        if self._templates.short_circuit(message.content) is not None:
+        if not message.approvals and self._templates.short_circuit(message.content) is not None:
             return BudgetTier.DORMANT
         return standard_tier(message.content, message.mode)
 
@@ -134,7 +134,7 @@ class Responder:
     def _params(self, message: ChatMessage, tier: BudgetTier, workload: str | None) -> TurnParams:
         of_mode = f"{self._agent}.{message.mode}"
         persona = of_mode if of_mode in self._personas else self._agent
-        return TurnParams(mode=Mode.CHAT, persona=persona, tier=tier, workload=workload)
+        return TurnParams(mode=Mode.CHAT, persona=persona, tier=tier, workload=workload, approvals=message.approvals)
 
 
 def _error(failed: Failed) -> FootlightsError:

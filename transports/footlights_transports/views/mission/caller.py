@@ -13,13 +13,12 @@ import trio
 
 from footlights.errors import FootlightsError
 from footlights.stream.follow import follow
-from footlights_transports.commit_artifacts import commit_artifacts
 from footlights_transports.views.mission.pure.turns import TurnCallouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from footlights import InteractionSession, Ledger, StreamEvent
+    from footlights import InteractionSession, StreamEvent
     from footlights_transports.views.mission.announcer import Announcement, Announcer, Callout
     from footlights_transports.views.mission.pure.payload import Context
 
@@ -37,20 +36,18 @@ class Caller:
         context: Callable[[], Context],
         tell: Callable[[Announcement], None],
         *,
-        ledger: Ledger | None = None,
         mission_id: str | None = None,
         is_told: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`context` returns the listener at the time of a callout; `tell` gets each announcement before it is spoken.
 
-        `tell` gets an announcement again if its voice then stays silent. With a ledger, approvals are called out too.
+        `tell` gets an announcement again if its voice then stays silent.
         The mission id is by default that of the session. Events whose id `is_told` are left out.
         """
         self._session = session
         self._announcer = announcer
         self._context = context
         self._tell = tell
-        self._ledger = ledger
         self._is_told = is_told
         self._callouts = TurnCallouts(mission_id or session.session_id)
 
@@ -65,15 +62,14 @@ class Caller:
                     async with follow(self._session, observer=True) as stream:
                         while batch := await stream.receive_batch():
                             for event in batch:
-                                await self._call_out(event, decided)
+                                self._call_out(event, decided)
                 except FootlightsError as error:  # carried around the nursery, which would wrap it in a group
                     refusal = error
         if refusal is not None:
             raise refusal
 
-    async def _call_out(self, event: StreamEvent, decided: trio.MemorySendChannel[Callout]) -> None:
-        artifacts = () if self._ledger is None else await commit_artifacts(event, self._ledger)
-        for mission_event in self._callouts.take(event, artifacts):
+    def _call_out(self, event: StreamEvent, decided: trio.MemorySendChannel[Callout]) -> None:
+        for mission_event in self._callouts.take(event):
             if self._is_told(mission_event.event_id):
                 continue
             callout = self._announcer.decide(mission_event, self._context())

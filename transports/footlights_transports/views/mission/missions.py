@@ -201,7 +201,6 @@ class Missions:
             self.announcer,
             lambda: listener.context,
             lambda announcement: self._tell(name, announcement),
-            ledger=self._access.stage.ledger,
             is_told=lambda event_id: self._event(name, event_id) is not None,
         )
         try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from footlights.wire import MAX_INTEGER
 from footlights_transports.http.openapi import (
+    APPROVALS,
     FLAG,
     ID_OR_NULL,
     ID_PATTERN,
@@ -139,6 +140,7 @@ MISSION_SCHEMAS: Mapping[str, Json] = {
             **_TIME,
         }
     ),
+    "BoardAnswer": fields({"approvals": {**APPROVALS, "minProperties": 1}}, "approvals"),
     "UtilityPayload": object_of(
         {
             "contract_version": {"const": PAYLOAD_VERSION},
@@ -198,6 +200,7 @@ BOARD = {
     )
 }
 ADDED = {201: answer("It is there.", object_of({"event": ref("BoardEvent"), **_DECIDED}))}
+ANSWERED = {202: answer("A turn was begun that answers.", object_of({"mission_id": TEXT, "turn_id": TEXT}))}
 CLOSED = {
     200: answer(
         "It is closed, and this was decided about its debrief.",

@@ -4,6 +4,7 @@
     GET  /api/mission-board/{mission_id}/events                 the events of a board, as a list or as a stream
     POST /api/mission-board/{mission_id}/events                 put an event on the board, and call it out
     POST /api/mission-board/{mission_id}/events/{event_id}/ack  close an event
+    POST /api/mission-board/{mission_id}/approvals              answer what waits for an approval in a session
 
 Missions belong to their user. Every answer has the text of the callout, whatever happens to its voice.
 """
@@ -18,14 +19,25 @@ from typing import TYPE_CHECKING
 import orjson
 
 from footlights.errors import InvalidCommand
+from footlights.params import TurnParams
 from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.http.sse import KEEP_ALIVE, SseResponse
 from footlights_transports.views.mission.board import MAX_EVENTS, EventExists
-from footlights_transports.views.mission.openapi import ADDED, BOARD, CLOSED, DECIDED, NAMES, READING, REFUSALS
+from footlights_transports.views.mission.openapi import (
+    ADDED,
+    ANSWERED,
+    BOARD,
+    CLOSED,
+    DECIDED,
+    NAMES,
+    READING,
+    REFUSALS,
+)
 from footlights_transports.views.mission.pure.requests import (
     LISTENER_FIELDS,
+    read_answers,
     read_callout,
     read_closing,
     read_id,
@@ -48,6 +60,7 @@ if TYPE_CHECKING:
     from footlights_transports.views.mission.pure.payload import Context
 
 _EVENTS = "/api/mission-board/{mission_id}/events"
+_APPROVALS = "/api/mission-board/{mission_id}/approvals"
 _HEADERS = {"cache-control": "no-store"}
 _MAX_DIGITS = 15
 _LAST_PLACE = 10**_MAX_DIGITS - 1
@@ -64,7 +77,7 @@ _SENTENCES: Mapping[LimitScope | None, str] = {
 
 
 class MissionRoutes:
-    """The four routes of one server."""
+    """The five routes of one server."""
 
     def __init__(self, access: SessionAccess, missions: Missions) -> None:
         self._access = access
@@ -115,6 +128,15 @@ class MissionRoutes:
         except EventExists as error:
             raise Refused(409, error) from None
         return json_response({"event": event.document, **_decided(event.announcement)}, 201, _HEADERS)
+
+    @Operation("POST", _APPROVALS, ANSWERED, (404, 409, 415, 422), body="BoardAnswer", names=NAMES)
+    async def answer_approvals(self, request: Request, user: User) -> Response:
+        """Answer what waits for an approval in a mission's session, by a new turn. Its callouts tell the outcome."""
+        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        answers = read_answers(json_body_of(request))
+        said = "Yes." if all(answers.values()) else "No."
+        turn_id = self._access.begin_turn(user, mission_id, said, TurnParams(approvals=answers))
+        return json_response({"mission_id": mission_id, "turn_id": turn_id}, 202, _HEADERS)
 
     @Operation(
         "POST", f"{_EVENTS}/{{event_id}}/ack", CLOSED, (409, 415), body="CloseEvent", body_required=False, names=NAMES

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from footlights.events import CommitOutcome
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import MAX_STOP_CHARS, MAX_STOPS, MAX_WHOLE
-from footlights.params import MAX_ANSWERS, BusyRule, Mode
+from footlights.params import BusyRule, Mode
 from footlights.session.begin_once import MAX_REQUEST_CHARS
 from footlights.speaker import MAX_ABOUT_BYTES
 from footlights.stage.host_commits import MAX_WHY_CHARS
 from footlights.wire import MAX_INTEGER
 from footlights_transports.http.openapi import (
+    APPROVALS,
     ID_OR_NULL,
     TEXT,
     answer,
@@ -64,13 +65,7 @@ NATIVE_SCHEMAS: Mapping[str, Json] = {
             "persona": _name_or_null("A persona of the cast."),
             "workload": _name_or_null("A registered workload."),
             "sampling": or_null(ref("Sampling")),
-            "approvals": {
-                "type": ["object", "null"],
-                "description": "Answers to what waits for an approval: by its id, whether to do it.",
-                "propertyNames": {"pattern": r"^a-[0-9]{6,15}$"},
-                "additionalProperties": {"type": "boolean"},
-                "maxProperties": MAX_ANSWERS,
-            },
+            "approvals": or_null(APPROVALS),
         }
     ),
     "Sampling": fields(

@@ -96,7 +96,7 @@ def test_the_type_of_an_event_comes_first() -> None:
         (example("summary") | {"content": "\ud800"}, "content: must not contain lone surrogates"),
         (example("tool_result") | {"redactions_applied": 1}, "redactions_applied: must be true or false"),
         (example("mode") | {"mode": "both"}, "mode: must be one of chat, execution"),
-        (example("done") | {"outcome": "ok"}, "outcome: must be one of completed, failed, canceled, unknown"),
+        (example("done") | {"outcome": "ok"}, "outcome: must be one of completed, waiting, failed, canceled, unknown"),
         (example("done") | {"timestamp": "now"}, "timestamp: must be an ISO time in UTC, to the millisecond"),
         (
             example("done") | {"timestamp": "2026-02-31T12:00:00.250Z"},

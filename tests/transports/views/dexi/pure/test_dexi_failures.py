@@ -146,9 +146,10 @@ def test_an_interruption_while_a_model_loads_ends_its_step(reason: InterruptReas
 def test_a_refused_commit_fails_the_run() -> None:
     refused = CommitFinal("0" * 64, CommitOutcome.FAIL_CLOSED, (Issue("no_money", "The purse is empty."),))
     run = run_of(*HOT, TokenDelta("Sold!", 0), TurnFinal("Sold!"), refused)
+    why = "Why (no_money): The purse is empty."
     assert told(run)[-3:] == [
         ("output_delta", "Sold!"),
-        ("summary", "The run failed, and nothing was committed. Steps: 1 completed."),
+        ("summary", f"The run failed, and nothing was committed. {why} Steps: 1 completed."),
         ("done", "failed"),
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footlights.events import EventType, StreamEvent, TokenDelta, TurnFinal
+from footlights.events import CommitFinal, EventType, StreamEvent, TokenDelta, TurnFinal
 from footlights.modes import ExecutionPolicy, ModeDecision
 from footlights.testing.streams import Events, turns, views_of
 from footlights_transports.views.dexi.pure.events import to_json
@@ -33,10 +33,14 @@ def explained(run: list[dict[str, str]]) -> int:
     return len(first) if "Nothing was run" in first else 0
 
 
-def cut_aside(run: list[dict[str, str]], events: Events) -> str:
-    """What follows the answer of a chat that was cut at its limit of tokens."""
+def aside(run: list[dict[str, str]], events: Events) -> str:
+    """What follows the answer of a chat that was cut at its limit of tokens, or refused."""
+    if run[0]["mode"] != "chat" or not any(isinstance(event.payload, TurnFinal) for event in events):
+        return ""
     is_cut = any(isinstance(event.payload, TurnFinal) and event.payload.cut for event in events)
-    return CUT_ASIDE if is_cut and run[0]["mode"] == "chat" else ""
+    issues = [each for event in events if isinstance(event.payload, CommitFinal) for each in event.payload.issues]
+    refused = [f"\n\n(Nothing was committed. Why ({each.code}): {each.message})" for each in issues[:1]]
+    return "".join([CUT_ASIDE if is_cut else "", *refused])
 
 
 @given(turns(), decisions, pauses)
@@ -44,7 +48,7 @@ def test_every_turn_is_a_lawful_run_with_all_of_its_text(
     events: Events, decision: ModeDecision, waits: list[float]
 ) -> None:
     run = project(events, decision, pauses=waits)
-    assert output(run)[explained(run) :] == said(events) + cut_aside(run, events)
+    assert output(run)[explained(run) :] == said(events) + aside(run, events)
     assert types(run)[-1] == "done"
     if run[0]["mode"] == "execution":
         started = [each for each in events if each.event_type is EventType.TOOL_CALL_STARTED]
@@ -61,7 +65,7 @@ def test_a_turn_with_missed_events_is_a_lawful_run_without_wrong_text(
     words = output(run)[explained(run) :]
     finals = [event.payload for event in events if isinstance(event.payload, TurnFinal)]
     if any(not final.text_forgotten for final in finals):
-        assert [words] == [final.text + cut_aside(run, events) for final in finals]
+        assert [words] == [final.text + aside(run, events) for final in finals]
     else:
         assert said(whole).startswith(words)
 

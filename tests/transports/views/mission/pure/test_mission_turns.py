@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from attrs import evolve
 
 from footlights.authority import Artifact
-from footlights.authority.approvals import APPROVED, DENIED, PENDING
+from footlights.authority.approval_news import news_ext
 from footlights.events import (
     EVENT_TYPES,
     SCHEMA_V,
@@ -45,8 +46,10 @@ def told(*payloads: Payload, artifacts: tuple[Artifact, ...] = ()) -> list[Missi
     callouts = TurnCallouts("heist")
     made: list[MissionEvent] = []
     for seq, payload in enumerate(payloads, start=5):
+        if isinstance(payload, CommitFinal):
+            payload = evolve(payload, ext=news_ext(artifacts))
         event = StreamEvent(SCHEMA_V, "s1", "t1-000001", seq, 0, EVENT_TYPES[type(payload)], payload)
-        made += callouts.take(event, artifacts if isinstance(payload, CommitFinal) else ())
+        made += callouts.take(event)
     return made
 
 
@@ -139,7 +142,7 @@ def test_a_tool_is_called_out_if_it_failed_or_may_have_had_effects(
 
 
 def test_a_pending_approval_requires_action() -> None:
-    asked = Artifact(PENDING, {"id": "a-000001", "question": "Sell the lantern?"})
+    asked = Artifact("approval.pending", {"id": "a-000001", "question": "Sell the lantern?"})
     made = told(OK, artifacts=(Artifact("receipt", {}), asked))
     assert [each.event_type for each in made] == ["action_required", "state_change"]
     assert made[0].text.spoken == "Somebody has to decide. Sell the lantern? Answer yes or no now."
@@ -147,7 +150,7 @@ def test_a_pending_approval_requires_action() -> None:
     assert made[0].evidence_refs == ("turn:t1-000001#5", "approval:a-000001")
 
 
-@pytest.mark.parametrize(("kind", "answer"), [(APPROVED, "yes"), (DENIED, "no")])
+@pytest.mark.parametrize(("kind", "answer"), [("approval.approved", "yes"), ("approval.denied", "no")])
 def test_an_answered_approval_is_debriefed_with_its_question(kind: str, answer: str) -> None:
     made = told(OK, artifacts=(Artifact(kind, {"id": "a-000001", "question": "Sell the lantern?"}),))
     assert made[0].event_type == "debrief"
@@ -155,15 +158,15 @@ def test_an_answered_approval_is_debriefed_with_its_question(kind: str, answer: 
     assert made[0].text.spoken.startswith(f"The answer was {answer}. Sell the lantern?")
 
 
-WAITING = Artifact(PENDING, {"id": "a-000001", "question": "Sell the lantern?"})
-REFUSED = Artifact(DENIED, {"id": "a-000002", "question": "Sell the house?"})
+WAITING = Artifact("approval.pending", {"id": "a-000001", "question": "Sell the lantern?"})
+REFUSED = Artifact("approval.denied", {"id": "a-000002", "question": "Sell the house?"})
 
 
 @pytest.mark.parametrize(
     ("artifacts", "impact"),
     [
         ((), "Its changes are kept."),
-        ((Artifact(APPROVED, {"id": "a-000003", "question": "Sell a pie?"}),), "Its changes are kept."),
+        ((Artifact("approval.approved", {"id": "a-000003", "question": "Sell a pie?"}),), "Its changes are kept."),
         ((WAITING, WAITING), "Its changes are kept. An act waits for somebody's word."),
         ((REFUSED,), "Its changes are kept. An act was refused."),
         ((WAITING, REFUSED), "Its changes are kept. An act waits for somebody's word. An act was refused."),
@@ -186,14 +189,14 @@ def test_a_failed_tool_says_nothing_about_the_turn() -> None:
 
 @pytest.mark.parametrize("question", ["word " * 90, "x" * 400])
 def test_a_long_question_is_quoted_whole_and_not_spoken(question: str) -> None:
-    made = told(OK, artifacts=(Artifact(PENDING, {"id": "a-000001", "question": question}),))
+    made = told(OK, artifacts=(Artifact("approval.pending", {"id": "a-000001", "question": question}),))
     assert made[0].text.why_it_matters == f"IMPACT: {question}"
     assert list(broken_rules(made[0])) == ["why_it_matters_too_long"]
     assert decide(made[0], LISTENING, History(), 0).payload.suppression.reason == "contract_violation"
 
 
-def test_an_approval_of_another_shape_is_called_out_without_its_data() -> None:
-    assert len(told(OK, artifacts=(Artifact(PENDING, []),))) == 2
+def test_an_artifact_of_another_shape_is_no_approval() -> None:
+    assert len(told(OK, artifacts=(Artifact("approval.pending", []),))) == 1
 
 
 def test_players_and_models_are_never_quoted() -> None:
@@ -202,7 +205,7 @@ def test_players_and_models_are_never_quoted() -> None:
 
 def test_every_turn_callout_keeps_the_contract_and_can_be_spoken() -> None:
     tool = ToolCallResult(tool_call_id="c", tool_name="t", canceled=True, side_effects_may_have_occurred=True)
-    artifacts = (Artifact(PENDING, {"id": "a-000001", "question": "Sell it?"}),)
+    artifacts = (Artifact("approval.pending", {"id": "a-000001", "question": "Sell it?"}),)
     made = told(ModelLoading(model_id="m", cold_start=True), tool, OK, artifacts=artifacts)
     for reason in InterruptReason:
         made += told(TurnInterrupted(reason=reason), LOST)

@@ -211,6 +211,9 @@ class AgUiProjection:
             details["error"] = call.error.code
         if call.side_effects_may_have_occurred is not None:
             details["side_effects_may_have_occurred"] = call.side_effects_may_have_occurred
+        if call.awaits_approval:
+            details["awaits_approval"] = True
+            said = f"Waits for approval: {said}" if said else "Waits for approval."
         return {
             "type": "TOOL_CALL_RESULT",
             "messageId": f"{call_id}/result",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import asdict, frozen
 
-from footlights.authority.approvals import APPROVED, DENIED, PENDING
+from footlights.authority.approval_news import ApprovalState, approval_news, news_of
 from footlights.events import (
     CommitFinal,
     CommitOutcome,
@@ -166,13 +166,19 @@ def _of_tool(result: ToolCallResult) -> str:
         return f"The tool {result.tool_name} was canceled."
     if result.error is not None:
         return f"The tool {result.tool_name} failed: {result.error.code}."
+    if result.awaits_approval:
+        return f"The tool {result.tool_name} waits for approval."
     return f"The tool {result.tool_name} is done."
 
 
 def _of_commit(commit: CommitFinal, artifacts: Sequence[Artifact]) -> Iterator[str]:
     if commit.commit_outcome is CommitOutcome.OK:
         yield "The turn is committed."
-        yield from map(_of_artifact, artifacts)
+        for news in approval_news(commit):
+            yield _OF_APPROVALS[news.state].format(id=news.id, question=news.question)
+        for artifact in artifacts:
+            if news_of(artifact) is None:
+                yield f"An artifact was kept: {artifact.kind}, {artifact.ref}."
     elif any(issue.code == "turn_interrupted" for issue in commit.issues):
         yield NOTHING_COMMITTED
     else:
@@ -180,17 +186,8 @@ def _of_commit(commit: CommitFinal, artifacts: Sequence[Artifact]) -> Iterator[s
         yield f"{NOTHING_COMMITTED} {reasons}"
 
 
-def _of_artifact(artifact: Artifact) -> str:
-    sentence = _OF_APPROVALS.get(artifact.kind)
-    match artifact.data:
-        case {"id": str(id_), "question": str(question)} if sentence is not None:
-            return sentence.format(id=id_, question=question)
-        case _:
-            return f"An artifact was kept: {artifact.kind}, {artifact.ref}."
-
-
 _OF_APPROVALS = {
-    PENDING: "Approval needed ({id}): {question} Answer it in a new turn.",
-    APPROVED: "Approved ({id}): {question}",
-    DENIED: "Denied ({id}): {question}",
+    ApprovalState.PENDING: "Approval needed ({id}): {question} Answer it in a new turn.",
+    ApprovalState.APPROVED: "Approved ({id}): {question}",
+    ApprovalState.DENIED: "Denied ({id}): {question}",
 }

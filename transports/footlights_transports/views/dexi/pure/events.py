@@ -28,6 +28,8 @@ class StepOutcome(StrEnum):
     """It did not, because something went wrong."""
     CANCELED = "canceled"
     """It did not, because the run was canceled or interrupted."""
+    WAITING = "waiting"
+    """What it asks for waits for an approval, and is not done."""
     UNKNOWN = "unknown"
     """It began, and the stream never learned how it ended."""
 
@@ -37,6 +39,8 @@ class RunOutcome(StrEnum):
 
     COMPLETED = "completed"
     """It said all it had to say, and that was committed."""
+    WAITING = "waiting"
+    """An act of it waits for an approval, and is not done. All that needs none was committed."""
     FAILED = "failed"
     """Something went wrong, or what it asked for was refused. Nothing was committed."""
     CANCELED = "canceled"

@@ -1,6 +1,6 @@
 """Narrator: turns the events of one turn into the events of a narrated run. Pure: no trio, no sockets.
 
-    narrator = Narrator("r1-000001", decision, agent="analyst")
+    narrator = Narrator("t1-000001.s1-000001", decision, agent="analyst")
     narrator.begin(now)          mode; then the plan, or why nothing is executed
     narrator.take(event, now)    what an event of the turn adds
     narrator.silence(now)        a heartbeat, if one is due
@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING
 import orjson
 from attrs import evolve
 
+from footlights.authority.approval_news import ApprovalState, approval_news
 from footlights.events import (
     CommitFinal,
     CommitOutcome,
+    ErrorInfo,
     InterruptReason,
     ModelLoading,
     ModelReady,
@@ -64,7 +66,8 @@ from footlights_transports.views.dexi.pure.steps import Steps
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from footlights.events import ErrorInfo, Payload, StreamEvent
+    from footlights.authority.approval_news import ApprovalNews
+    from footlights.events import Payload, StreamEvent
     from footlights.modes import ModeDecision
     from footlights_transports.views.dexi.pure.events import DexiEvent
 
@@ -112,6 +115,8 @@ class Narrator:
         """How the turn was interrupted, if it was."""
         self._failure: ErrorInfo | None = None
         """Why the turn failed, if it did and said so."""
+        self._news: tuple[ApprovalNews, ...] = ()
+        """What the commit says about acts that need an approval."""
         self._is_cut = False
         """Whether the turn's text was cut at its limit of tokens."""
 
@@ -214,6 +219,9 @@ class Narrator:
                 pass
         self._send_held()
         if isinstance(payload, CommitFinal):
+            self._news = approval_news(payload)
+            if self._cut is None and payload.issues:
+                self._failure = ErrorInfo(payload.issues[0].code, payload.issues[0].message)
             self._end(self._outcome(payload))
 
     def _hear(self, text: str) -> None:
@@ -231,19 +239,33 @@ class Narrator:
         if self.is_execution:
             self._steps.close(StepOutcome.UNKNOWN)
             self._send_held()
+            for each in self._news:
+                self._steps.tell_news(each)
             self._steps.ensure_one(StepOutcome(outcome.value))
-            self._steps.sum_up(outcome, self._failure, is_cut=self._is_cut)
-        elif self._failure is not None:
-            # Nothing but text may stand in a chat, so the reason is added to it.
-            self._out.append(OutputDelta(self._safe(say.broke_off(self._failure, has_text=self._heard > 0))))
-        elif self._is_cut:
-            self._out.append(OutputDelta(say.CUT_ASIDE))
+            why = say.waiting(self._news) if self._failure is None else say.failed(self._failure)
+            self._steps.sum_up(outcome, why, is_cut=self._is_cut)
+        else:
+            self._tell_asides()
         self._out.append(Done(self.run_id, outcome))
+
+    def _tell_asides(self) -> None:
+        """What follows the answer of a chat: nothing but text may stand there, so it is added to it."""
+        if self._failure is not None and self._cut is not None:
+            self._out.append(OutputDelta(self._safe(say.broke_off(self._failure, has_text=self._heard > 0))))
+            return
+        if self._is_cut:
+            self._out.append(OutputDelta(say.CUT_ASIDE))
+        refused = [] if self._failure is None else [say.refused(self._failure)]
+        for aside in (*refused, *map(say.news_aside, self._news)):
+            self._out.append(OutputDelta(self._safe(aside)))
 
     def _outcome(self, commit: CommitFinal) -> RunOutcome:
         if self._cut is not None:
             return RunOutcome(self._cut.value)
-        return RunOutcome.COMPLETED if commit.commit_outcome is CommitOutcome.OK else RunOutcome.FAILED
+        if commit.commit_outcome is not CommitOutcome.OK:
+            return RunOutcome.FAILED
+        waits = any(each.state is ApprovalState.PENDING for each in self._news)
+        return RunOutcome.WAITING if waits else RunOutcome.COMPLETED
 
     def break_off(self, shown: Iterable[DexiEvent], now: float) -> list[DexiEvent]:
         """The end of a run whose narration failed, in fixed sentences that cannot fail again.

@@ -29,6 +29,7 @@ from footlights_transports.views.dexi.pure.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from footlights.authority.approval_news import ApprovalNews
     from footlights.events import ErrorInfo, Ext, JsonValue, ToolCallResult
     from footlights_transports.views.dexi.pure.events import DexiEvent, RunOutcome
     from footlights_transports.views.dexi.pure.redaction import SafeRedactor
@@ -159,8 +160,16 @@ class Steps:
         call, step = next(reversed(self._open.items()))
         self._send(Heartbeat(step.step_id, self._waits_for if call == _WAITING else say.RUNNING))
 
-    def sum_up(self, outcome: RunOutcome, failure: ErrorInfo | None, *, is_cut: bool) -> None:
-        why = "" if failure is None else self._safe(say.failed(failure))
+    def tell_news(self, news: ApprovalNews) -> None:
+        """A step for an act that waits for an approval, or that was decided."""
+        label, outcome, narration = say.news(news)
+        step = self._begin(news.id, label, _Step(self._next_id()))
+        self._send(NarrationDelta(step.step_id, self._safe(narration)))
+        self._end(news.id, outcome)
+
+    def sum_up(self, outcome: RunOutcome, why: str, *, is_cut: bool) -> None:
+        """`why` is why it failed, or what it waits for."""
+        why = self._safe(why)
         self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated, why, is_cut=is_cut)))
 
     def _next_id(self) -> str:
@@ -180,7 +189,9 @@ class Steps:
 def _outcome_of(result: ToolCallResult) -> StepOutcome:
     if result.canceled:
         return StepOutcome.CANCELED
-    return StepOutcome.COMPLETED if result.error is None else StepOutcome.FAILED
+    if result.error is not None:
+        return StepOutcome.FAILED
+    return StepOutcome.WAITING if result.awaits_approval else StepOutcome.COMPLETED
 
 
 def _noted(ext: Ext | None, name: str) -> list[tuple[str, str, str]]:

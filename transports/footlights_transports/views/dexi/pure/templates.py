@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from footlights.authority.approval_news import ApprovalState
 from footlights.modes import Activity, Confirmation
 from footlights_transports.views.dexi.pure.events import RunOutcome, StepOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from footlights.authority.approval_news import ApprovalNews
     from footlights.events import ErrorInfo, ToolCallResult
     from footlights.modes import ModeDecision
 
@@ -36,6 +38,8 @@ NO_RESULT = "The tool's result was not seen."
 CUT = "The answer was cut at its limit of tokens."
 CUT_ASIDE = f"\n\n({CUT})"
 """The same in the answer of a chat, which has no summary."""
+RECALLED = "This run is over. The ledger has its outcome, and neither its steps nor its words."
+"""In place of the plan of a run that only the ledger remembers."""
 BROKEN_OFF = "The run could not be told to its end, and whether it was committed is not known."
 
 _ACTIVITIES: Mapping[str, str] = {
@@ -60,15 +64,32 @@ _QUESTIONS: Mapping[Confirmation, str] = {
     Confirmation.DIFFERENT_PATHS: "There is more than one way to run it. Which one should be taken?",
 }
 
+_NEWS: Mapping[ApprovalState, tuple[str, StepOutcome, str]] = {
+    ApprovalState.PENDING: ("Wait for approval", StepOutcome.WAITING, "{id} waits for approval: {question}"),
+    ApprovalState.APPROVED: (
+        "Do what was approved",
+        StepOutcome.COMPLETED,
+        "{id} was approved, and is done: {question}",
+    ),
+    ApprovalState.DENIED: (
+        "Drop what was denied",
+        StepOutcome.COMPLETED,
+        "{id} was denied, and is dropped: {question}",
+    ),
+}
+"""What a commit says about an act that needs an approval: label and outcome of its step, and the narration."""
+
 _ENDINGS: Mapping[StepOutcome, str] = {
     StepOutcome.COMPLETED: "finished",
     StepOutcome.FAILED: "failed",
     StepOutcome.CANCELED: "was canceled",
+    StepOutcome.WAITING: "waits for approval",
     StepOutcome.UNKNOWN: "ended, and how is not known",
 }
 
 _VERDICTS: Mapping[RunOutcome, str] = {
     RunOutcome.COMPLETED: "The run is completed.",
+    RunOutcome.WAITING: "The run waits for approval.",
     RunOutcome.FAILED: "The run failed, and nothing was committed.",
     RunOutcome.CANCELED: "The run was canceled, and nothing was committed.",
     RunOutcome.UNKNOWN: "The run ended, and whether it was committed is not known.",
@@ -111,6 +132,11 @@ def broke_off(failure: ErrorInfo, *, has_text: bool) -> str:
     return f"{gap}There is no whole answer. {failed(failure)}"
 
 
+def refused(failure: ErrorInfo) -> str:
+    """The end of a chat that the rules refused."""
+    return f"\n\n(Nothing was committed. {failed(failure)})"
+
+
 def label(tool_name: str) -> str:
     """`search_documents` is shown as `Search documents`."""
     words = tool_name.replace("_", " ").strip()
@@ -140,7 +166,35 @@ def tool_summary(result: ToolCallResult) -> str:
         return f"The tool was canceled; {effects}."
     if result.error is not None:
         return f"The tool failed: {result.error.code}."
+    if result.awaits_approval:
+        return f"Waits for approval: {result.summary}" if result.summary else "Waits for approval."
     return result.summary or "The tool finished."
+
+
+def verdict(outcome: RunOutcome) -> str:
+    return _VERDICTS[outcome]
+
+
+def recorded(intents: int, changes: int, artifacts: int) -> str:
+    """What the ledger has of a run."""
+    return f"In the ledger: {intents} intents, {changes} changes, {artifacts} artifacts."
+
+
+def news(told: ApprovalNews) -> tuple[str, StepOutcome, str]:
+    """Label, outcome and narration of the step about an act that needs an approval."""
+    label, outcome, sentence = _NEWS[told.state]
+    return label, outcome, sentence.format(id=told.id, question=told.question)
+
+
+def waiting(told: Iterable[ApprovalNews]) -> str:
+    """What waits for an approval, for the summary; empty if nothing does."""
+    pending = [f"{each.id}: {each.question}" for each in told if each.state is ApprovalState.PENDING]
+    return f"Waiting: {'; '.join(pending)}" if pending else ""
+
+
+def news_aside(told: ApprovalNews) -> str:
+    """The same news in the answer of a chat, which has no steps."""
+    return f"\n\n({news(told)[2]})"
 
 
 def summary(

@@ -9,6 +9,7 @@ import time
 import uuid
 from enum import StrEnum
 from math import isfinite
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import orjson
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 MAX_CORRELATION_CHARS = 128
+_NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
 
 def _as_mode(mode: DialogueMode | str) -> DialogueMode:
@@ -100,6 +102,8 @@ class ChatMessage:
     """The mode, or its name."""
     correlation_id: str = field(factory=lambda: str(uuid.uuid4()))
     """Chosen by the sender. Every event of the dialogue repeats it, and it is forgotten with the session."""
+    approvals: Mapping[str, bool] = field(default=_NO_ANSWERS, hash=False, kw_only=True)
+    """Answers to what waits for an approval, by its id."""
 
     def __attrs_post_init__(self) -> None:
         if self.role not in ("user", "system"):

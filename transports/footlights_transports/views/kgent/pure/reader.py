@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from attrs import frozen
 
+from footlights.authority.approval_news import approval_news
 from footlights.errors import RateLimitError
 from footlights.events import (
     CommitFinal,
@@ -32,6 +33,7 @@ from footlights_transports.views.kgent.pure.templates import TemplateUse
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from footlights.authority.approval_news import ApprovalNews
     from footlights.events import StreamEvent
 
 NAMESPACE = "ext.footlights.kgent"
@@ -86,6 +88,8 @@ class Committed:
     """Why a template answered, if one did."""
     cut: bool = False
     """Whether the text was cut at its limit of tokens."""
+    approvals: tuple[ApprovalNews, ...] = ()
+    """What the commit says about acts that need an approval."""
 
     @property
     def entropy_cost(self) -> float:
@@ -189,9 +193,17 @@ class DialogueReader:
         if self._final is None:
             return Failed(ErrorCode.SESSION_EXPIRED, self._has_begun)
         if commit.commit_outcome is not CommitOutcome.OK:
-            return Failed(ErrorCode.LLM_UNAVAILABLE, self._has_begun, meaning=_NOT_COMMITTED)
+            meaning = " ".join([_NOT_COMMITTED, *(each.message for each in commit.issues[:1])])
+            cause = commit.issues[0].code if commit.issues else None
+            return Failed(ErrorCode.LLM_UNAVAILABLE, self._has_begun, meaning=meaning, cause=cause)
         return Committed(
-            self.turn_id, self._final.text, self._tokens, commit.commit_digest, self._template, self._final.cut
+            self.turn_id,
+            self._final.text,
+            self._tokens,
+            commit.commit_digest,
+            self._template,
+            self._final.cut,
+            approval_news(commit),
         )
 
 

@@ -3,7 +3,7 @@
     → {"action": "message", "version": "1.0.0", "data": {"content": ..., "mode": ..., "correlation_id": ...}}
     ← {"event_type": "chunk", "payload": {...}, "sequence": 1, "timestamp": ...}
 
-`mode` and `correlation_id` are optional.
+`mode`, `correlation_id` and `approvals` are optional. `approvals` answers what waits: `{"a-000001": true}`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 
 from footlights.errors import InvalidCommand
 from footlights.ids import epoch_and_number
+from footlights.params import TurnParams
 from footlights_transports import json_text
 from footlights_transports.views.kgent.pure.messages import (
     MAX_CORRELATION_CHARS,
@@ -170,11 +171,12 @@ def _message(document: object, now: float) -> ChatMessage:
     if outer.get("action") != "message":
         raise InvalidMessage("action must be message.")
     data = _object(outer.get("data"), "data")
-    _check_names(data, "data", {"content", "mode", "correlation_id"})
+    _check_names(data, "data", {"content", "mode", "correlation_id", "approvals"})
     content = data.get("content")
     if not isinstance(content, str):
         raise InvalidMessage("content must be a string.")
-    message = ChatMessage("user", content, now, data.get("mode", DialogueMode.REFLECT))
+    approvals = _answers(data.get("approvals", {}))
+    message = ChatMessage("user", content, now, data.get("mode", DialogueMode.REFLECT), approvals=approvals)
     if "correlation_id" not in data:
         return message
     correlation_id = data["correlation_id"]
@@ -184,6 +186,13 @@ def _message(document: object, now: float) -> ChatMessage:
         # A session tap sends turns under their own ids.
         raise InvalidMessage("correlation_id must not look like the id of a turn.")
     return evolve(message, correlation_id=correlation_id)
+
+
+def _answers(value: object) -> Mapping[str, bool]:
+    try:
+        return TurnParams(approvals=cast("Mapping[str, bool]", value)).approvals
+    except InvalidCommand as error:
+        raise InvalidMessage(str(error)) from None
 
 
 def _object(value: object, name: str) -> Mapping[str, Any]:

@@ -102,6 +102,8 @@ class DialogueWriter:
             payload["template"] = answer.template
         if answer.cut:
             payload["cut"] = True
+        if answer.approvals:
+            payload["approvals"] = [each.document for each in answer.approvals]
         return self._event("message", payload, now)
 
     def _done(self, now: float) -> ChatEvent:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from attrs import frozen
 
 from footlights.errors import InvalidCommand
+from footlights.params import TurnParams
 from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
@@ -208,6 +209,13 @@ def _text(fields: Mapping[str, object], given: Mapping[str, Any]) -> TextPayload
         if line is not None:
             stated[name] = read_value(f"text_payload.{name}", line, _bounded(MAX_TEXT_CHARS))
     return TextPayload(**stated)
+
+
+def read_answers(body: Mapping[str, Any]) -> Mapping[str, bool]:
+    """Answers to what waits for an approval, by its id. Raises `InvalidCommand`."""
+    if set(body) != {"approvals"} or not body["approvals"]:
+        raise InvalidCommand('approvals: must be there, and nothing else: {"approvals": {"a-000001": true}}')
+    return TurnParams(approvals=body["approvals"]).approvals
 
 
 # -- fields

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from footlights.authority.approvals import APPROVED, DENIED, PENDING
+from footlights.authority.approval_news import ApprovalState, approval_news
 from footlights.events import (
     CommitFinal,
     CommitOutcome,
@@ -25,9 +25,9 @@ from footlights_transports.views.mission.pure.terms import Certainty, Classifica
 from footlights_transports.views.mission.pure.text import compose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from footlights.authority.artifacts import Artifact
+    from footlights.authority.approval_news import ApprovalNews
     from footlights.events import StreamEvent
 
 _MAX_CODES = 3
@@ -83,11 +83,11 @@ class TurnCallouts:
         self.mission_id = mission_id
         self._interrupted: dict[str, InterruptReason] = {}
 
-    def take(self, event: StreamEvent, artifacts: Sequence[Artifact] = ()) -> list[MissionEvent]:
-        """The mission events for a stream event. `artifacts` are those of its commit."""
-        return [self._made(event, number, each) for number, each in enumerate(self._callouts(event, artifacts))]
+    def take(self, event: StreamEvent) -> list[MissionEvent]:
+        """The mission events for a stream event."""
+        return [self._made(event, number, each) for number, each in enumerate(self._callouts(event))]
 
-    def _callouts(self, event: StreamEvent, artifacts: Sequence[Artifact]) -> Iterator[_Callout]:
+    def _callouts(self, event: StreamEvent) -> Iterator[_Callout]:
         match event.payload:
             case ModelLoading(progress=None):
                 impact = "The answer will take a little longer."
@@ -100,10 +100,9 @@ class TurnCallouts:
                     yield _FAILED[reason]
             case CommitFinal() as commit:
                 # Approvals first: they matter more, and the limits favour the first callout.
-                for artifact in artifacts:
-                    yield from _of_artifact(artifact)
+                yield from map(_of_approval, approval_news(commit))
                 interrupted = self._interrupted.pop(event.turn_id, None)
-                yield from _of_commit(commit, artifacts, interrupted, event.turn_id)
+                yield from _of_commit(commit, interrupted, event.turn_id)
             case _:
                 pass
 
@@ -136,18 +135,16 @@ def _of_tool(result: ToolCallResult) -> Iterator[_Callout]:
         yield _Callout(_WARNING, "A tool failed.", "It gave no result.", "Look at the tool before you ask again.")
 
 
-def _of_commit(
-    commit: CommitFinal, artifacts: Sequence[Artifact], interrupted: InterruptReason | None, turn_id: str
-) -> Iterator[_Callout]:
+def _of_commit(commit: CommitFinal, interrupted: InterruptReason | None, turn_id: str) -> Iterator[_Callout]:
     evidence = (f"commit:{commit.commit_id or commit.commit_digest}",)
     if interrupted is not None and interrupted in _WANTED:
         operator_ref = f"{interrupted.value}:{turn_id}"
         next_action = "Ask again when you like."
         yield _Callout(_DEBRIEF, _WANTED[interrupted], _NOTHING_COMMITTED, next_action, evidence, operator_ref)
     elif commit.commit_outcome is CommitOutcome.OK:
-        kinds = {artifact.kind for artifact in artifacts}
-        waits = " An act waits for somebody's word." if PENDING in kinds else ""
-        refused = " An act was refused." if DENIED in kinds else ""
+        states = {each.state for each in approval_news(commit)}
+        waits = " An act waits for somebody's word." if ApprovalState.PENDING in states else ""
+        refused = " An act was refused." if ApprovalState.DENIED in states else ""
         impact = f"Its changes are kept.{waits}{refused}"
         yield _Callout(_STATE_CHANGE, "A turn is committed.", impact, "Go on when you like.", evidence)
     elif interrupted is None:
@@ -157,11 +154,9 @@ def _of_commit(
         yield _Callout(_WARNING, "A turn was refused.", impact, "Ask for something else when you like.", evidence)
 
 
-def _of_artifact(artifact: Artifact) -> Iterator[_Callout]:
-    data = artifact.data if isinstance(artifact.data, dict) else {}
-    approval, question = f"approval:{data.get('id')}", str(data.get("question"))
-    if artifact.kind == PENDING:
-        yield _Callout(_ACTION, "Somebody has to decide.", question, "Answer yes or no now.", (approval,))
-    elif artifact.kind in (APPROVED, DENIED):
-        change = "The answer was yes." if artifact.kind == APPROVED else "The answer was no."
-        yield _Callout(_DEBRIEF, change, question, "Go on when you like.", (approval,), approval)
+def _of_approval(news: ApprovalNews) -> _Callout:
+    approval = f"approval:{news.id}"
+    if news.state is ApprovalState.PENDING:
+        return _Callout(_ACTION, "Somebody has to decide.", news.question, "Answer yes or no now.", (approval,))
+    change = "The answer was yes." if news.state is ApprovalState.APPROVED else "The answer was no."
+    return _Callout(_DEBRIEF, change, news.question, "Go on when you like.", (approval,), approval)
