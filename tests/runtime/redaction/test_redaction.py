@@ -56,7 +56,7 @@ SECRETS = [
     ("X-Api-Key: 99", "X-Api-Key: [redacted]"),
     ("token: password: hunter2", "token: password: [redacted]"),
     ("token=YWJj=", "token=[redacted]"),
-    ("https://ada:hunter2@example.org/x", "https://ada:[redacted]@example.org/x"),
+    ("https://ada:hunter2@example.org/x", "https://ada:[redacted]/x"),
     ("Write to ada.lovelace+x@mail.example.org.", "Write to [redacted]."),
     ("søren@exämple.dk", "[redacted]"),
     ("call +44 20 7946 0958 now", "call [redacted] now"),
