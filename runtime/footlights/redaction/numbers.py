@@ -86,6 +86,12 @@ def is_labelled_phone(found: str) -> bool:
 
 
 @lru_cache(4096)
+def is_international_phone(found: str) -> bool:
+    """Whether it is a number of its country's plan; without the extra, always."""
+    return _is_phone(found, [None])
+
+
+@lru_cache(4096)
 def is_phone(found: str) -> bool:
     """Whether it is a number with the trunk prefix 0, as most are written at home. Never without the extra."""
     return sum(map(str.isdigit, found)) > 8 and _phones() is not None and _is_phone(found, _TRUNK_PLANS)

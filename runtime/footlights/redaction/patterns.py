@@ -42,6 +42,15 @@ def _compiled(given: str | re.Pattern[str]) -> re.Pattern[str]:
     return expression
 
 
+_THING = re.compile(
+    r"(?i)(?:order|bestell|auftrag|commande|pedido|ordine|заказ|订单|注文|part|teile?|sku|item|article|artikel|art|model|modell"
+    r"|serial|serie|invoice|rechnung|facture|factura|fattura|ref|reference|referenz|ticket|case|lot|batch|charge|tracking|parcel"
+    r"|sendung|build|version|release|isbn|issn|ean|gtin|upc|imei|iccid|vin|asin|doi|cartridge|filter|product|produkt|account id"
+    r"|transaction|session|request|job|process|pid|row|line|page|room|flight|train|booking|buchung|score|size|lottery|total)\w{0,10}"
+    r"(?:\W{1,3}(?:no|nr|num|number|id|code|n)\w{0,6})?\W{0,4}\Z"
+)
+
+
 @frozen
 class SecretPattern:
     """A pattern to redact. Raises `RegistrationError` for an invalid expression, or one that matches the empty text.
@@ -55,6 +64,8 @@ class SecretPattern:
     """The pattern. If its first group matched, only that group is redacted."""
     check: Check | None = None
     """A further test of the matched text."""
+    is_number: bool = field(default=False, kw_only=True)
+    """Whether a word before it that names a thing, as in "order no.", says that it is the number of no person."""
     needs: frozenset[str] = field(default="", converter=frozenset[str], kw_only=True)
     """Characters of which a text must have one, to save the time of a search in vain."""
 
@@ -63,6 +74,8 @@ class SecretPattern:
         spans: list[Span] = []
         for number, match in enumerate(self.expression.finditer(text)):
             begin, end = match.span(1 if self.expression.groups and match[1] else 0)
+            if self.is_number and _THING.search(text, max(0, begin - 40), begin):
+                continue
             if self.check is None or number >= MAX_CHECKS or self.check(text[begin:end]):
                 spans.append((begin, end))
         return spans
@@ -325,11 +338,16 @@ STANDARD_PATTERNS = (
         "card number",
         _NUMBER + r"(?:(?:4|5[0-8]|2[2-7]|35|6[0245])\d{14,17}|3[47]\d{13}|3[068]\d{12})(?![\w-])",
         is_card,
+        is_number=True,
         needs=DIGITS,
     ),
-    SecretPattern("card number", _CARD + r"\d{4}(?:[ .-]\d{4}){3}(?:[ .-]\d{3})?(?![\w-])", is_card, needs=DIGITS),
-    SecretPattern("card number", _CARD + r"\d{4}(?:[ .-]\d{4}){3}(?![\w-])", is_card, needs=DIGITS),
-    SecretPattern("card number", _CARD + r"\d{4}[ .-]\d{6}[ .-]\d{4,5}(?![\w-])", is_card, needs=DIGITS),
+    SecretPattern(
+        "card number", _CARD + r"\d{4}(?:[ .-]\d{4}){3}(?:[ .-]\d{3})?(?![\w-])", is_card, is_number=True, needs=DIGITS
+    ),
+    SecretPattern("card number", _CARD + r"\d{4}(?:[ .-]\d{4}){3}(?![\w-])", is_card, is_number=True, needs=DIGITS),
+    SecretPattern(
+        "card number", _CARD + r"\d{4}[ .-]\d{6}[ .-]\d{4,5}(?![\w-])", is_card, is_number=True, needs=DIGITS
+    ),
     SecretPattern(
         "bank account",
         r"(?<![A-Za-z0-9])[A-Z]{2}\d\d[ -]?(?:[A-Z0-9]{4}[ -]?){2,7}[A-Z0-9]{1,4}(?![A-Za-z0-9])",
@@ -340,14 +358,20 @@ STANDARD_PATTERNS = (
         "national id",
         r"(?<![\w.+/-])(?=[A-Z]{0,6}\d)[A-Z0-9](?:[ ./+-]?[A-Z0-9]){7,17}(?![\w-]|[.]\d)",
         is_national_id,
+        is_number=True,
         needs=DIGITS,
     ),
     SecretPattern(
-        "national id", r"(?<![\w.+/-])[12] \d\d \d\d \d[0-9AB] \d{3} \d{3} \d\d(?![\w-])", is_national_id, needs=DIGITS
+        "national id",
+        r"(?<![\w.+/-])[12] \d\d \d\d \d[0-9AB] \d{3} \d{3} \d\d(?![\w-])",
+        is_national_id,
+        is_number=True,
+        needs=DIGITS,
     ),
     SecretPattern(
         "national id",
         r"(?<![\w.-])(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z](?: \d\d){3} [A-D](?!\w)",
+        is_number=True,
         needs=DIGITS,
     ),
     SecretPattern(
@@ -363,18 +387,24 @@ STANDARD_PATTERNS = (
         is_public_address,
         needs=DIGITS,
     ),
-    SecretPattern("phone number", r"(?<![\w.+-])\+\d(?:[ ().-]{0,2}\d){7,14}(?![\w-])", needs=DIGITS),
-    SecretPattern("phone number", _NUMBER + r"(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-. ]\d{4}(?!\w|[.-]\d)", needs=DIGITS),
+    SecretPattern(
+        "phone number", r"(?<![\w.+-])\+\d(?:[ ().-]{0,2}\d){7,14}(?![\w-])", is_international_phone, needs=DIGITS
+    ),
+    SecretPattern(
+        "phone number", _NUMBER + r"(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-. ]\d{4}(?!\w|[.-]\d)", is_number=True, needs=DIGITS
+    ),
     SecretPattern(
         "phone number",
         _NUMBER + r"\(?0\d{1,4}\)?[ /-]{1,2}\d{3,8}(?:[ -]\d{2,8}){0,3}(?![\w-])",
         is_phone,
+        is_number=True,
         needs=DIGITS,
     ),
     SecretPattern(
         "phone number",
         _NUMBER + r"(?<!\d )(\(?0\d{1,5}\)?(?:[ /-]\d{2,8}){1,4})(?![\w-]| ?\d| {1,2}[\da-f]{2} )",
         is_phone,
+        is_number=True,
         needs=DIGITS,
     ),
     SecretPattern(
@@ -387,6 +417,7 @@ STANDARD_PATTERNS = (
         "phone number",
         rf"(?i){_CALL}[^\n\d+(]{{0,16}}(\(?\d{{2,5}}(?:[ ()/-]{{1,2}}\d{{2,6}}){{1,5}})(?![\w-])",
         lambda found: sum(map(str.isdigit, found)) > 8 and is_labelled_phone(found),
+        is_number=True,
         needs=DIGITS,
     ),
 )
