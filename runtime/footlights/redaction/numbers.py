@@ -87,8 +87,12 @@ def is_labelled_phone(found: str) -> bool:
 
 @lru_cache(4096)
 def is_international_phone(found: str) -> bool:
-    """Whether it is a number of its country's plan; without the extra, always."""
-    return _is_phone(found, [None])
+    """Whether its country has numbers of this length; without the extra, always."""
+    phones = _phones()
+    try:
+        return phones is None or bool(phones.is_possible_number(phones.parse(found, None)))
+    except phones.NumberParseException:
+        return False
 
 
 @lru_cache(4096)

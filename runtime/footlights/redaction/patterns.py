@@ -16,6 +16,7 @@ from footlights.errors import RegistrationError
 from footlights.redaction.numbers import (
     is_card,
     is_iban,
+    is_international_phone,
     is_labelled_phone,
     is_national_id,
     is_phone,
