@@ -3,6 +3,8 @@
 None backtracks without bound: what repeats is possessive or has a limit, so that time is linear in the text.
 """
 
+# ruff: noqa: E501, RUF001 - lists of words, in many scripts
+
 from __future__ import annotations
 
 import re
@@ -43,6 +45,10 @@ def _compiled(given: str | re.Pattern[str]) -> re.Pattern[str]:
     return expression
 
 
+def _set_of(characters: str) -> frozenset[str]:
+    return frozenset(characters)
+
+
 _THING = re.compile(
     r"(?i)(?:order|bestell|auftrag|commande|pedido|ordine|заказ|订单|注文|part|teile?|sku|item|article|artikel|art|model|modell"
     r"|serial|serie|invoice|rechnung|facture|factura|fattura|ref|reference|referenz|ticket|case|lot|batch|charge|tracking|parcel"
@@ -67,7 +73,7 @@ class SecretPattern:
     """A further test of the matched text."""
     is_number: bool = field(default=False, kw_only=True)
     """Whether a word before it that names a thing, as in "order no.", says that it is the number of no person."""
-    needs: frozenset[str] = field(default="", converter=frozenset[str], kw_only=True)
+    needs: frozenset[str] = field(default="", converter=_set_of, kw_only=True)
     """Characters of which a text must have one, to save the time of a search in vain."""
 
     def spans(self, text: str) -> list[Span]:
@@ -146,7 +152,14 @@ def _is_labelled_id(found: str) -> bool:
 
 
 def _vendor_tokens() -> str:
-    alphabets = dict(hex="0-9a-f", upper="A-Z0-9", alnum="A-Za-z0-9", word=r"\w-", dotted=r"\w.-", base64=r"\w.+/=-")
+    alphabets = {
+        "hex": "0-9a-f",
+        "upper": "A-Z0-9",
+        "alnum": "A-Za-z0-9",
+        "word": r"\w-",
+        "dotted": r"\w.-",
+        "base64": r"\w.+/=-",
+    }
     lines = files("footlights.redaction").joinpath("vendor_tokens.tsv").read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
     shapes = [f"(?:{'|'.join(map(re.escape, row[2].split()))})[{alphabets[row[0]]}]{{{row[1]},}}+" for row in rows]
@@ -154,7 +167,7 @@ def _vendor_tokens() -> str:
 
 
 _WORD = r"(?<![A-Za-z0-9_-])"
-_NUMBER = r"(?<![\w.+/-])(?<!\d:)"
+_NUMBER = r"(?<![\w.+/-])(?<!\d:)(?!0800|0900|1?[ -]?8(?:00|88|77)[ -])"
 _CARD = _NUMBER + r"(?=4|5[0-8]|2[2-7]|3[04-8]|6[0245])"
 _QUOTE = r"[\"'`„“«]?"
 _VALUE = r"([^\s\"'`“”»<>]{5,200})"
@@ -191,12 +204,13 @@ DIGITS = "0123456789"
 
 STANDARD_PATTERNS = (
     SecretPattern(
-        "private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|\Z)"
+        "private key",
+        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=\s*\Z|[\"'`]?\s{0,2}(?:\r?\n|\\)|\s?[\w+/]{16})[\s\S]*?(?:-----END [A-Z ]{0,40}-----|\Z)",
     ),
     SecretPattern(
         "JSON web token", _WORD + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?", needs="_-./:"
     ),
-    SecretPattern("password in an address", r"(?<=://)[^\s/:@]{0,256}:([^\s/]{1,256})@", _is_real, needs="@"),
+    SecretPattern("password in an address", r"(?<=://)[^\s/:@]{0,256}:([^\s/]{1,256})@(?!sha\d)", _is_real, needs="@"),
     SecretPattern("bearer token", r"(?i)\b(?:bearer|basic)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,4096})", _is_token),
     SecretPattern("token of a vendor", _vendor_tokens(), _is_random, needs=DIGITS + "_-"),
     SecretPattern(
@@ -332,7 +346,7 @@ STANDARD_PATTERNS = (
     SecretPattern("one-time code", r"(?<![\w-])[A-Z]-(\d{6})(?![\w-])", needs=DIGITS),
     SecretPattern(
         "e-mail address",
-        r"(?<![\w.%+-])(?!git@)\w[\w.%+-]*+@(?!v?\d+[x.])(?:[\w-]++\.)+(?!\d|(?:png|jpe?g|gif|svg|webp|js|css)\b)\w{2,}+",
+        r"(?<![\w.%+-])(?!(?:git|info|support|sales|contact|help|hello|no-?reply|root|admin|postmaster|webmaster|abuse|security|user|you|name|someone)@)\w[\w.%+-]*+@(?!v?\d+[x.])(?:[\w-]++\.)+(?!\d|(?:png|jpe?g|gif|svg|webp|js|css)\b)\w{2,}+",
         needs="@",
     ),
     SecretPattern(

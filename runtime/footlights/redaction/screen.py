@@ -16,7 +16,7 @@ its turn (a tool, an end) settles it, and a cancel drops what is held, as if it 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import evolve, frozen
 
@@ -24,22 +24,20 @@ from footlights.events import Ext, TokenDelta, ToolCallResult, TurnFinal, TurnIn
 from footlights.redaction.spans import Span, blotted, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from footlights.events import JsonValue, Payload, StreamEvent
 
 MAX_HELD = 1_024
 """Characters. A longer word is not held any further: it is hidden as far as the filter finds it by its beginning."""
 _CONTEXT = 256
-"""Characters before the held ones that a filter gets again, because the words before a secret may tell that it is one."""
+"""Characters before the held ones that a filter gets again: the words before a secret may tell that it is one."""
 _MAX_WINDOW = 16_384
-"""Characters that a filter gets at most: a secret that began and has not ended, such as a key in many lines, is in it."""
+"""Characters that a filter gets at most: a key in many lines, of which the first were let through, fits."""
 _WINDOW_PER_NEWS = 64
 """A filter is asked again when this times the new characters exceeds its text, so its work per character is bounded."""
 _MAX_QUOTED, _MIN_QUOTED_CHARS, _MAX_QUOTED_CHARS = 64, 4, 1_024
 _MAX_DEPTH = 16
-
-P = TypeVar("P", bound="Payload")
 
 
 @frozen
@@ -205,6 +203,13 @@ class Screen:
         if isinstance(value, dict):
             return {key: self._clean_value(key, each, depth - 1) for key, each in value.items()} if depth else None
         return value
+
+
+def covered_text(output_filter: OutputFilter, text: str) -> str:
+    """A text that is complete, as covered views show it."""
+    screen = Screen(output_filter)
+    screen.take_whole(text, 0)
+    return screen.covered(text, 0)
 
 
 def shown(event: StreamEvent) -> StreamEvent:

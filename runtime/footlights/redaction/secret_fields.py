@@ -22,7 +22,7 @@ _NOT_LETTERS = re.compile(r"[\W_]+")
 _LOOK_BACK = 48
 """Number of characters before a separator that are searched for a name."""
 
-_SEPARATOR = re.compile(r"(?:\\{0,8}[\"'])?[ \t]{0,8}(=>|:=|=|:|：)([ \t]{0,8}(?:\r?\n[ \t]{1,16})?)")
+_SEPARATOR = re.compile(r"(?:\\{0,8}[\"'])?[ \t]{0,8}(=>|:=|=|:|\uff1a)([ \t]{0,8}(?:\r?\n[ \t]{1,16})?)")
 _INNER_NAME = re.compile(r"\\{0,8}[\"']?([A-Za-z_][\w.-]{0,95})")
 _HELD = r"\[redacted\]"
 _ENCLOSED = (
@@ -48,10 +48,12 @@ _SCHEME = re.compile(
 
 _PLACEHOLDER = re.compile(
     r"(?i)[\s\"'`]*(?:null|none|nil|true|false|undefined|required|optional|hidden|empty|unset|n/a|secret|pass(?:word|wd)?"
-    r"|postgres|guest|change[-_ ]?(?:me|it)\S*|(?:your|my|the|insert|enter|replace)[-_ ].*|(?:not|no)-\w+|example\S*|placeholder"
+    r"|postgres|guest|change[-_ ]?(?:me|it)\S*|(?:your|my|the|insert|enter|replace)[-_ ].*|(?:not|no)-\w+"
+    r"|example\S*|placeholder"
     r"|[*x.•█?_…-]{3,}|[-?*.={]|[\[<({]*(?:redacted|hidden|masked|secret|password|token)[\]>)}]*|<[^<>]*[ _-][^<>]*>"
-    r"|<(?:your|my|the|insert|enter)\b.*|<%.*|!\w+ .*|\d+(?:-\d+)?\s?(?:char|zeich|caract|sign).*|\*\*.*|\w{2,12}[-_]?\.\.\..*|\$[{(].*|\{\{.*|%\(.*|\$\w+|[\w.]{2,60}[(\[].*"
-    r"|(?:int|str|string|bool|boolean|bytes|float|number|object|any|list|dict|text|varchar|uuid)\b.*|)[\s\"'`\])},;:.]*"
+    r"|<(?:your|my|the|insert|enter)\b.*|<%.*|!\w+ .*|\d+(?:-\d+)?\s?(?:char|zeich|caract|sign).*"
+    r"|\*\*.*|\w{2,12}[-_]?\.\.\..*|\$[{(].*|\{\{.*|%\(.*|\$\w+|[\w.]{2,60}[(\[].*"
+    r"|\{\s*[\"']?\$?(?:type|ref|description)\b[\s\S]*|(?:int|str|string|bool|boolean|bytes|float|number|object|any|list|dict|text|varchar|uuid)\b.*|)[\s\"'`\])},;:.]*"
     r"|(?-i:[\"'`]?(?:[Bb]earer )?(?:[A-Z]{2,}(?:_[A-Z]+)*|[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}"
     r"|(?:self|this|cls|req|request|res|response|session|config|settings|args|options|params|props|user|app|state|event|ctx)"
     r"(?:\.[A-Za-z_]+)+)[\"'`]?(?:[\s\])},;:.].*)?)"
@@ -144,15 +146,17 @@ class SecretFields:
             return _SCHEME.match(found) is not None
         if name.endswith(("cookie", "cookies")):
             return "=" in found or " " not in found
+        if name.endswith("token") and found.isdecimal():
+            return len(found) > 4
         return not (name.endswith(("secret", "secrets", "credentials")) and _WORDS.fullmatch(found))
 
     def _value(self, text: str, separator: re.Match[str], name: str) -> re.Match[str] | None:
         place = separator.end()
         if enclosed := _ENCLOSED_VALUE.match(text, place):
             return enclosed
-        if separator[1] in ":：" and name.endswith((*_WHOLE_LINES, *self._plurals)):
+        if separator[1] in ":\uff1a" and name.endswith((*_WHOLE_LINES, *self._plurals)):
             return _LINE_VALUE.match(text, place)
-        if separator[2] or separator[1] in ":：":
+        if separator[2] or separator[1] in ":\uff1a":
             return _PHRASE_VALUE.match(text, place)
         return _WORD_VALUE.match(text, place)
 

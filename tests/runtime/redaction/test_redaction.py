@@ -13,14 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footlights import RegistrationError
-from footlights.redaction.redactor import (
-    MAX_DEPTH,
-    STANDARD_FIELDS,
-    STANDARD_PATTERNS,
-    Redacted,
-    Redactor,
-    SecretPattern,
-)
+from footlights.redaction.patterns import STANDARD_PATTERNS, SecretPattern
+from footlights.redaction.redactor import MAX_DEPTH, STANDARD_FIELDS, Redacted, Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

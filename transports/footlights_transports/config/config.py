@@ -16,6 +16,7 @@ from footlights.limits import Limits
 from footlights_actors.models.local.weights import CACHE_VARIABLE
 from footlights_transports.config.access import load_tls, read_policy, read_tls_files
 from footlights_transports.config.cast import read_cast
+from footlights_transports.config.redaction import cover_views
 from footlights_transports.config.schema import LIMITS, SECTIONS, SERVER
 from footlights_transports.config.source import PREFIX, SEPARATOR, ConfigError, Source, is_folder
 from footlights_transports.config.views import VIEWS
@@ -80,7 +81,7 @@ def load_config(
     policy = read_policy(source, server)
     made = read_cast(source) if cast is None else None
     configured = tuple(each.read(source, made, limits) for each in views)
-    cast = cast or made
+    cast = cover_views(source, cast or made, configured)
     _check_ports(source, server)
     ledger = _ledger(source, server)
     trace = source.folder(("server", "trace"), server["trace"]) if server["trace"] else None
