@@ -29,7 +29,9 @@ _GROUPS = re.compile(
 _OPEN = re.compile(
     r"(?i)(?<!\S)\d{3}[ -]?\d{3}(?: [^\s\d]+){0,6} ?\Z"
     r"|\becho [^\n|]{0,80}(?:\|[^\n]{0,10})?\Z"
-    r"|(?<=[:=\"'\s])(?:(?:\d{1,2}[.):]\s{0,2})?[a-z]{3,8}[\s,]{1,3}){1,23}(?:\d{1,2}[.):]?\s{0,2})?[a-z]{0,8}\Z"
+)
+_WORDS = re.compile(
+    r"(?i)(?<=[:=\"'\s])(?:(?:\d{1,2}[.):]\s{0,2})?[a-z]{3,8}[\s,]{1,3}){1,23}(?:\d{1,2}[.):]?\s{0,2})?[a-z]{0,8}\Z"
 )
 _SEED = re.compile(r"(?i)\b(?:seed|mnemonic|recovery|backup|wallet|12[- ]word|24[- ]word|bip-?39)\b")
 
@@ -52,8 +54,10 @@ def _settled(text: str, spans: list[Span]) -> int:
     settled = begins + (last_word.start() if last_word else len(tail))
     if groups := _GROUPS.search(tail):
         settled = min(settled, begins + groups.start())
-    if (is_open := _OPEN.search(tail)) and (tail[is_open.start()] in "0123456789eE" or _SEED.search(tail)):
+    if is_open := _OPEN.search(tail):
         settled = min(settled, begins + is_open.start())
+    if _SEED.search(tail) and (words := _WORDS.search(tail)):
+        settled = min(settled, begins + words.start())
     if spans and spans[-1][1] >= len(text.rstrip()) and len(text) - spans[-1][0] < LONGEST_UNDECIDED:
         settled = min(settled, spans[-1][0])
     return settled
