@@ -1,4 +1,4 @@
-"""The table of what the secret filter finds in two labelled texts of people, which wrote them without sight of its rules."""
+"""Table of what the secret filter finds in labelled texts, which a person wrote without sight of its rules."""
 
 from __future__ import annotations
 

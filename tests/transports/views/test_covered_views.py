@@ -6,16 +6,15 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
 from attrs import evolve
 
 from footlights import TurnFinal, open_stage
-from footlights.params import SessionParams
+from footlights.params import SessionParams, TurnParams
 from footlights.redaction import numbers
 from footlights.redaction.secret_filter import SecretFilter
 from footlights.testing import payloads
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import ANYBODY
+from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.config.config import load_config
 from footlights_transports.config.source import ConfigError
@@ -25,6 +24,9 @@ from footlights_transports.views.base.view import Mount, View, run_views
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import trio
+
+_USER = User(None)
 KEY = "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
 BLOTS = "*" * len(KEY)
 
@@ -86,15 +88,15 @@ async def test_all_that_a_covered_view_can_subscribe_to_is_covered(nursery: trio
         await nursery.start(run_views, access, [covered, plain])
         for view, secret in ((covered, BLOTS), (plain, KEY)):
             assert view.access is not None
-            session = view.access.start(ANYBODY, SessionParams(session_id=secret[:9].strip("*") or "s"))
+            session = view.access.start(_USER, SessionParams(session_id=secret[:9].strip("*") or "s"))
             name = session.session_id
             for stream in (
                 session.subscribe(),
-                view.access.session(ANYBODY, name).subscribe(),
-                view.access.subscribe(ANYBODY, name, {}, ()),
+                view.access.session(_USER, name).subscribe(),
+                view.access.subscribe(_USER, name, {}, ()),
             ):
                 async with stream:
-                    turn_id = view.access.begin_turn(ANYBODY, name, f"Is it {KEY}?", _PARAMS)
+                    turn_id = view.access.begin_turn(_USER, name, f"Is it {KEY}?", TurnParams())
                     events = [event async for event in stream.until_commit(turn_id)]
                 assert {each.text for each in payloads(events, TurnFinal)} == {f"It is {secret}."}
         assert {said[6:-1] for said in covered.words} == {BLOTS}
