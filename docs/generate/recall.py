@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def counts(file: Path) -> tuple[Counter[str], Counter[str], int, int]:
-    """Of a file of labelled texts: places by kind, those that are found whole, harmless texts, and those with a blot."""
+    """Of labelled texts: places by kind, those that are found whole, harmless texts, and those with a blot."""
     there, found = Counter[str](), Counter[str]()
     harmless = alarms = 0
     redactor = Redactor()
