@@ -142,6 +142,7 @@ async def _generate_round(turn: Turn, services: Services, lease: ModelLease, pro
     begins_at = turn.replay.text_length
     try:
         requests, tokens, turn.cut = await _stream_output(turn, services, lease, prompt)
+        turn.flush()
     except (ModelError, IllegalTransition):  # the second means that the turn was interrupted
         raise
     except TimeoutError:

@@ -89,6 +89,8 @@ async def _wait_for_result(turn: Turn, services: Services, call: ToolCall) -> No
     if turn.is_interrupted:  # the interruption came before this result was sent
         turn.end_tool(call.canceled_result())
         return
+    if turn.screen is not None:
+        turn.screen.note(call.exchange().value)
     turn.end_tool(call.result())
     if call.crash is not None:
         raise ToolError("The tool failed.") from call.crash

@@ -17,6 +17,7 @@ import api
 import dexi
 import intents
 import kgent
+import recall
 import recording
 import settings
 import tables
@@ -25,6 +26,7 @@ import footlights
 import footlights_actors
 from footlights import authority, modes, testing
 from footlights.authority import patch
+from footlights.redaction import patterns, screen
 from footlights.redaction import redactor as redaction
 from footlights.testing import faults
 from footlights_actors.models.anthropic import AnthropicModel
@@ -271,8 +273,11 @@ _PARTS: dict[str, Callable[[], str]] = {
     ),
     "api-callers": lambda: api.described(Caller, Announcer, Announcement, Voice, NullVoice, EspeakVoice),
     "api-redaction": lambda: api.described(
-        redaction.Redactor, redaction.Redacted, redaction.RedactedValue, redaction.SecretPattern
+        redaction.Redactor, redaction.Redacted, redaction.RedactedValue, patterns.SecretPattern
     ),
+    "api-output-filter": lambda: api.described(screen.OutputFilter, screen.Found),
+    "config-redaction": settings.redaction,
+    "redaction-recall": lambda: recall.table_of(DOCS.parent / "tests/runtime/redaction/corpus"),
     "still": recording.still,
     "mode-rules": intents.rules,
     "mode-words": intents.lists,

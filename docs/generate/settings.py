@@ -39,6 +39,10 @@ def analyst() -> str:
     return _settings(config_schema.ANALYST)
 
 
+def redaction() -> str:
+    return _settings(config_schema.REDACTION)
+
+
 def dexi() -> str:
     return _settings(DexiView.sections["dexi"])
 

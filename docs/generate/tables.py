@@ -34,7 +34,7 @@ def code(text: str) -> str:
 
 
 def envelope() -> str:
-    return _fields(events.StreamEvent)
+    return "\n".join(row for row in _fields(events.StreamEvent).splitlines() if not row.startswith("| `covered`"))
 
 
 def common_fields() -> str:

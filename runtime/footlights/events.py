@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -353,3 +353,6 @@ class StreamEvent:
     """The content of the event."""
     wall_ts: float | None = None
     """Seconds since the epoch, for people and logs."""
+    covered: Payload | None = field(default=None, eq=False, repr=False)
+    """The payload without what the cast's output filter hides, if it hides anything. It is not on the wire: a covered
+    view gets it as the payload."""

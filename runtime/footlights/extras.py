@@ -21,6 +21,7 @@ EXTRA_OF = {
     "anthropic": "anthropic",
     "xllamacpp": "local",
     "cryptography": "content",
+    **dict.fromkeys(("phonenumbers", "stdnum"), "redaction"),
 }
 """By the name under which a dependency is imported."""
 

@@ -7,116 +7,48 @@ so a host adds patterns for its own secrets.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
 
-from footlights.errors import RegistrationError
+from footlights.redaction.patterns import STANDARD_PATTERNS, SecretPattern
 from footlights.redaction.secret_fields import REDACTED, SecretFields, plain_all
+from footlights.redaction.spans import merged, replaced
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
+    from footlights.redaction.spans import Span
 
 MAX_DEPTH = 64
 """A value that is nested deeper is redacted as a whole."""
 
-Check: TypeAlias = Callable[[str], bool]
-
-
-def _compiled(given: str | re.Pattern[str]) -> re.Pattern[str]:
-    try:
-        expression = re.compile(given)
-    except re.error:
-        raise RegistrationError("A pattern to redact is not a regular expression.") from None
-    if expression.fullmatch(""):
-        raise RegistrationError("A pattern to redact matches the empty text.")
-    return expression
-
-
-@frozen
-class SecretPattern:
-    """A pattern to redact. Raises `RegistrationError` for an invalid expression, or one that matches the empty text.
-
-    An expression of the host may be slow: one that backtracks without bound blocks the redaction.
-    """
-
-    name: str
-    """A name for people."""
-    expression: re.Pattern[str] = field(converter=_compiled)
-    """The pattern. If its first group matched, only that group is redacted."""
-    check: Check | None = None
-    """A further test of the matched text."""
-
-    def removed_from(self, text: str) -> str:
-        """The text with every match redacted."""
-        return self.expression.sub(self._replaced, text)
-
-    def _replaced(self, match: re.Match[str]) -> str:
-        group = 1 if self.expression.groups and match[1] else 0
-        found = match[group]
-        if self.check is not None and not self.check(found):
-            return match[0]
-        before = match.start(group) - match.start()
-        return match[0][:before] + REDACTED + match[0][before + len(found) :]
-
-
-def _has_digit(found: str) -> bool:
-    return any(character.isdigit() for character in found)
-
-
-def _is_token(found: str) -> bool:
-    """Whether it is a token and not a word: it has a digit, an inner capital, or more letters than words have."""
-    return _has_digit(found) or len(found) >= 22 or any(character.isupper() for character in found[1:])
-
-
-def _is_card(found: str) -> bool:
-    digits = [int(character) for character in found if character.isdigit()]
-    doubled = (each if place % 2 == 0 else each * 2 - 9 * (each > 4) for place, each in enumerate(reversed(digits)))
-    return sum(doubled) % 10 == 0
-
-
-def _digits(low: int, high: int) -> Check:
-    return lambda found: low <= sum(character.isdigit() for character in found) <= high
-
-
-_WORD = r"(?<![A-Za-z0-9_-])"
-_NUMBER = r"(?<![\w.+/-])(?<!\d:)"
-_CARD = _NUMBER + r"(?=[45]|2[2-7]|3[0-8]|6[0245])"
-
-STANDARD_PATTERNS = (
-    SecretPattern(
-        "private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|\Z)"
-    ),
-    SecretPattern("JSON web token", _WORD + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
-    SecretPattern("password in an address", r"(?<=://)[^\s/:@]{0,256}:([^\s/]{1,256})@"),
-    SecretPattern("bearer token", r"(?i)\b(?:bearer|basic)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,4096})", _is_token),
-    SecretPattern("API key", _WORD + r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}+", _has_digit),
-    SecretPattern("AWS key", _WORD + r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
-    SecretPattern("Google key", _WORD + r"AIza[A-Za-z0-9_-]{35,}+"),
-    SecretPattern("GitHub token", _WORD + r"(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{20,}+"),
-    SecretPattern("other token", _WORD + r"(?:xox[abeprs]-|hf_|npm_|pypi-)[A-Za-z0-9_-]{16,}+"),
-    SecretPattern("e-mail address", r"(?<![\w.%+-])\w[\w.%+-]*+@(?:[\w-]++\.)+\w{2,}+"),
-    SecretPattern("card number", _CARD + r"\d{13,19}(?![\w-])", _is_card),
-    SecretPattern("card number", _CARD + r"\d{4}(?:[ .-]\d{4}){3}(?:[ .-]\d{3})?(?![\w-])", _is_card),
-    SecretPattern("card number", _CARD + r"\d{4}(?:[ .-]\d{4}){3}(?![\w-])", _is_card),
-    SecretPattern("card number", _CARD + r"\d{4}[ .-]\d{6}[ .-]\d{4,5}(?![\w-])", _is_card),
-    SecretPattern("phone number", r"(?<![\w.+-])\+\d(?:[ ().-]{0,2}\d){7,14}(?![\w-])"),
-    SecretPattern("phone number", _NUMBER + r"(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-. ]\d{4}(?!\w|[.-]\d)"),
-    SecretPattern(
-        "phone number", _NUMBER + r"\(?0\d{1,4}\)?[ /-]{1,2}\d{3,8}(?:[ -]\d{2,8}){0,3}(?![\w-])", _digits(9, 15)
-    ),
-    SecretPattern(
-        "phone number", r"(?i)\b(?:tel|phone|mobile|fax)[\"']?\.?:? {0,2}[\"']?(\d[\d ().-]{5,18}\d)", _digits(7, 15)
-    ),
-)
-"""The default patterns."""
-
 STANDARD_FIELDS = (
     *("password", "passwd", "pwd", "passphrase", "secret", "token", "api key", "access key", "secret key"),
     *("private key", "session key", "encryption key", "signing key", "secret id", "secret value"),
-    *("authorization", "credential", "cookie", "cvv"),
+    *("authorization", "credential", "cookie", "cvv", "secret key base", "account key", "app key", "master key"),
+    *(
+        "auth key",
+        "unseal key",
+        "deploy key",
+        "recovery key",
+        "pass code",
+        "ssh pass",
+        "smtp pass",
+        "user pass",
+    ),
+    *(
+        "db pass",
+        "pw",
+        "auth pass",
+        "passwort",
+        "kennwort",
+        "wachtwoord",
+        "contraseña",
+        "mot de passe",
+        "senha",
+        "hasło",
+    ),
+    *("lösenord", "пароль", "密码", "密碼", "パスワード", "비밀번호"),
 )
 """Suffixes of names of fields whose values are redacted, ignoring case and punctuation. Plurals count too, unless the
 value is a number: `max_tokens: 512` stays."""
@@ -140,6 +72,11 @@ class RedactedValue:
     """Whether anything was redacted."""
 
 
+def _replacement(hidden: str) -> str:
+    """A list or an object becomes a string, so that it is still one value."""
+    return f'"{REDACTED}"' if hidden[0] in "[{" else REDACTED
+
+
 @frozen
 class Redactor:
     """Redacts texts and JSON values."""
@@ -152,14 +89,16 @@ class Redactor:
         init=False, repr=False, default=Factory(lambda self: SecretFields(self.fields), takes_self=True)
     )
 
+    def spans(self, text: str) -> list[Span]:
+        """Where the text has secret patterns and values of secret fields (`name=value`, `name: value`)."""
+        characters = frozenset(text)
+        patterns = [each for each in self.patterns if not (each.needs and characters.isdisjoint(each.needs))]
+        found = [span for pattern in patterns for span in pattern.spans(text)]
+        return merged([*found, *self._secret.spans(text)])
+
     def text(self, text: str) -> Redacted:
-        """The text without secret patterns and without the values of secret fields (`name=value`, `name: value`)."""
-        left = text
-        for (
-            pattern
-        ) in self.patterns:  # before the fields: a pattern may span lines, the value of a field ends with its line
-            left = pattern.removed_from(left)
-        left = self._secret.removed_from(left)
+        """The text without what `spans` finds."""
+        left = replaced(text, self.spans(text), _replacement)
         return Redacted(left, left != text)
 
     def value(self, value: JsonValue) -> RedactedValue:

@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING
 from attrs import Factory, field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from footlights.redaction.spans import Span
 
 REDACTED = "[redacted]"
 """Replacement of a redacted value."""
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
-_LOOK_BACK = 96
+_LOOK_BACK = 48
 """Number of characters before a separator that are searched for a name."""
 
-_SEPARATOR = re.compile(r"(?:\\{0,8}[\"'])?[ \t]{0,8}(=>|:=|=|:)([ \t]{0,8}(?:\r?\n[ \t]{1,16})?)")
+_SEPARATOR = re.compile(r"(?:\\{0,8}[\"'])?[ \t]{0,8}(=>|:=|=|:|\uff1a)([ \t]{0,8}(?:\r?\n[ \t]{1,16})?)")
 _INNER_NAME = re.compile(r"\\{0,8}[\"']?([A-Za-z_][\w.-]{0,95})")
 _HELD = r"\[redacted\]"
 _ENCLOSED = (
-    r"\"(?:[^\"\\]|\\[\s\S]|\"\")*+(?:\"|\\?\Z)"
-    r"|'(?:[^'\\]|\\[\s\S]|'')*+(?:'|\\?\Z)"
-    r"|(\\{1,8}[\"'])(?:(?!(?<!\\)\1)[\s\S])*+(?:\1|\Z)"
+    r"\"(?>(?:[^\"\\]|\\[\s\S]|\"\")*)(?:\"|\\?\Z)"
+    r"|'(?>(?:[^'\\]|\\[\s\S]|'')*)(?:'|\\?\Z)"
+    r"|(\\{1,8}[\"'])(?>(?:(?!(?<!\\)\1)[\s\S])*)(?:\1|\Z)"
     rf"|(?!{_HELD})\[[^\]]*+(?:\]|\Z)|\{{[^}}]*+(?:\}}|\Z)"
 )
 _ENCLOSED_VALUE = re.compile(_ENCLOSED)
@@ -38,6 +40,42 @@ _ELEMENT = re.compile(
     r"<([A-Za-z_][\w.:-]{0,127})(?:\s[^<>]{0,512})?>(<!\[CDATA\[[\s\S]*?(?:\]\]>|\Z)|\s*+[^<\s][^<]*+)"
 )
 _WHOLE_LINES = ("authorization", "cookie")
+_SCHEME = re.compile(
+    r"(?i)[\"' ]*(?:(?:bearer|basic|digest|token|negotiate|(?:api-?)?key|aws\S*|ntlm|hawk|oauth|mac|signature|dpop)\b"
+    r"|\S+(?:\s+\S*\d\S*)?[\s\"']*\Z)"
+)
+"""Beginning of a credential in an Authorization header, and not of a sentence."""
+
+_PLACEHOLDER = re.compile(
+    r"(?i)[\s\"'`]*(?:null|none|nil|true|false|undefined|required|optional|hidden|empty|unset|n/a|secret|pass(?:word|wd)?"
+    r"|postgres|guest|change[-_ ]?(?:me|it)\S*|(?:your|my|the|insert|enter|replace)[-_ ].*|(?:not|no)-\w+"
+    r"|example\S*|placeholder"
+    r"|[*x.•█?_…-]{3,}|[-?*.={]|[\[<({]*(?:redacted|hidden|masked|secret|password|token)[\]>)}]*|<[^<>]*[ _-][^<>]*>"
+    r"|<(?:your|my|the|insert|enter)\b.*|<%.*|!\w+ .*|\d+(?:-\d+)?\s?(?:char|zeich|caract|sign).*"
+    r"|\*\*.*|\w{2,12}[-_]?\.\.\..*|\$[{(].*|\{\{.*|%\(.*|\$\w+|[\w.]{2,60}[(\[].*"
+    r"|\{\s*[\"']?\$?(?:type|ref|description)\b[\s\S]*|(?:int|str|string|bool|boolean|bytes|float|number|object|any|list|dict|text|varchar|uuid)\b.*|)[\s\"'`\])},;:.]*"
+    r"|(?-i:[\"'`]?(?:[Bb]earer )?(?:[A-Z]{2,}(?:_[A-Z]+)*|[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}"
+    r"|(?:self|this|cls|req|request|res|response|session|config|settings|args|options|params|props|user|app|state|event|ctx)"
+    r"(?:\.[A-Za-z_]+)+)[\"'`]?(?:[\s\])},;:.].*)?)"
+)
+"""What stands for a secret, as in documentation and in programs."""
+_PROSE = re.compile(
+    r"(?i)\b(?:must|should|shall|may|is|are|was|were|be|at|the|your|you|to|of|in|on|for|with|this|that|it|we|from|by|as|if"
+    r"|when|no|all|any|not|can|cannot|will|has|have|or|and|least|only|der|die|das|und|ist|nicht|muss|wird|le|la|les|des|est"
+    r"|pas|doit|el|los|una|que)\b"
+)
+_CJK = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
+"""A sentence, in a value: passwords are typed in letters that every keyboard has."""
+_WORDS = re.compile(r"[A-Za-z]+[ ,][A-Za-z ,.;'-]+|inherit")
+_AFTER_SCHEME = re.compile(r"(?i)\A(?:bearer|basic|token)\s+")
+_NO_PROSE = re.compile(r"\d[A-Za-z]|[A-Za-z]\d|[#$%&*+<>=@^~]")
+
+
+def is_placeholder(value: str, *, is_quoted: bool = False) -> bool:
+    """Whether a value stands for a secret and is none: `null`, `****`, `<your key>`, `${TOKEN}`, `os.environ[...]`."""
+    value = _AFTER_SCHEME.sub("", value[:256])
+    is_prose = not is_quoted and value.count(" ") > 1 and _PROSE.search(value) and not _NO_PROSE.search(value)
+    return bool(is_prose) or _CJK.search(value) is not None or _PLACEHOLDER.fullmatch(value) is not None
 
 
 def plain(name: str) -> str:
@@ -66,17 +104,17 @@ class SecretFields:
         bare = plain(name)
         return bare.endswith(self.names) or (not counts and bare.endswith(self._plurals))
 
-    def removed_from(self, text: str) -> str:
-        """The text with the values of secret fields redacted."""
-        return self._without_assignments(_ELEMENT.sub(self._emptied, text))
+    def spans(self, text: str) -> list[Span]:
+        """Where the text has values of secret fields, without the quotes around them."""
+        return [*self._elements(text), *self._assigned(text)]
 
-    def _emptied(self, element: re.Match[str]) -> str:
-        if not self.is_secret(element[1], counts=_NUMBER.fullmatch(element[2].strip()) is not None):
-            return element[0]
-        return element[0][: element.start(2) - element.start()] + REDACTED
+    def _elements(self, text: str) -> Iterator[Span]:
+        for element in _ELEMENT.finditer(text):
+            value = element[2]
+            if self.is_secret(element[1], counts=_NUMBER.fullmatch(value.strip()) is not None) and value != REDACTED:
+                yield element.span(2)
 
-    def _without_assignments(self, text: str) -> str:
-        parts: list[str] = []
+    def _assigned(self, text: str) -> Iterator[Span]:
         done = place = 0
         while separator := _SEPARATOR.search(text, place):
             place = separator.end()
@@ -86,10 +124,13 @@ class SecretFields:
             if self._names_another(text, place):
                 continue
             if value := self._value(text, separator, plain(name)):
-                opening, closing = _quotes(value[0])
-                parts += text[done:place], opening + REDACTED + closing
                 done = place = value.end()
-        return "".join((*parts, text[done:]))
+                before, after = _quotes(value[0])
+                hidden = value.start() + before, value.end() - after
+                found = text[slice(*hidden)]
+                is_sentence = not (before or self._is_value(plain(name), found))
+                if not is_sentence and not is_placeholder(found, is_quoted=before > 0):
+                    yield hidden
 
     def _names_another(self, text: str, place: int) -> bool:
         """Whether another name follows, as in "token: password: x", where the value belongs to the second name."""
@@ -98,24 +139,32 @@ class SecretFields:
             return False
         return plain(inner[1]) in self.names
 
+    @staticmethod
+    def _is_value(name: str, found: str) -> bool:
+        """Whether a value without quotes is one of this field, and no words of a sentence that only begins like it."""
+        if name.endswith("authorization"):
+            return _SCHEME.match(found) is not None
+        if name.endswith(("cookie", "cookies")):
+            return "=" in found or " " not in found
+        if name.endswith("token") and found.isdecimal():
+            return len(found) > 4
+        return not (name.endswith(("secret", "secrets", "credentials")) and _WORDS.fullmatch(found))
+
     def _value(self, text: str, separator: re.Match[str], name: str) -> re.Match[str] | None:
         place = separator.end()
         if enclosed := _ENCLOSED_VALUE.match(text, place):
             return enclosed
-        if separator[1] == ":" and name.endswith((*_WHOLE_LINES, *self._plurals)):
+        if separator[1] in ":\uff1a" and name.endswith((*_WHOLE_LINES, *self._plurals)):
             return _LINE_VALUE.match(text, place)
-        if separator[2] or separator[1] == ":":
+        if separator[2] or separator[1] in ":\uff1a":
             return _PHRASE_VALUE.match(text, place)
         return _WORD_VALUE.match(text, place)
 
 
-def _quotes(value: str) -> tuple[str, str]:
-    """The quotes around a value, which stay: both, or only the first if it was never closed."""
-    opening = value[: len(value) - len(value.lstrip("\\"))]
-    mark = value[len(opening) : len(opening) + 1]
-    if mark in ("[", "{"):  # becomes a string, so that it is still one value
-        return ("", "") if value.startswith(REDACTED) else ('"', '"')
-    if mark not in ('"', "'"):
-        return "", ""
-    quote = opening + mark
-    return quote, quote if len(value) >= 2 * len(quote) and value.endswith(quote) else ""
+def _quotes(value: str) -> tuple[int, int]:
+    """The lengths of the quotes around a value, which stay: of both, or only the first if it was never closed."""
+    opening = len(value) - len(value.lstrip("\\"))
+    if value[opening : opening + 1] not in ('"', "'"):
+        return 0, 0
+    quote = value[: opening + 1]
+    return len(quote), len(quote) if len(value) >= 2 * len(quote) and value.endswith(quote) else 0

@@ -33,16 +33,22 @@ _PLAIN_TURN = TurnParams()
 class InteractionSession:
     """One player's conversation. Made by `stage.start`. Two objects are equal if they stand for the same session."""
 
-    __slots__ = ("_core",)
+    __slots__ = ("_core", "_is_covered")
 
-    def __init__(self, core: SessionCore) -> None:
+    def __init__(self, core: SessionCore, *, is_covered: bool = False) -> None:
         self._core = core
+        self._is_covered = is_covered
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InteractionSession) and other._core is self._core
 
     def __hash__(self) -> int:
         return hash(self._core)
+
+    @property
+    def covered(self) -> InteractionSession:
+        """The same session, whose subscribers get no text that the cast's output filter hides."""
+        return InteractionSession(self._core, is_covered=True)
 
     @property
     def session_id(self) -> str:
@@ -136,7 +142,7 @@ class InteractionSession:
         A closed session still accepts subscribers with `after`. Entering the stream raises `UnknownTurn` for a turn
         that neither the session nor the ledger knows.
         """
-        return Subscription(self._core, after, terminal_seen, observer=observer)
+        return Subscription(self._core, after, terminal_seen, observer=observer, is_covered=self._is_covered)
 
     async def close(self) -> None:
         """Interrupt every open turn, wait until all are settled, end every stream. Idempotent.

@@ -19,6 +19,8 @@ from footlights.stream.fast_path import NONE, FastPathBudget
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from footlights.redaction.screen import Screen
+
 ENVELOPE_BYTES = 200
 """Bytes that an event counts for in a queue, besides its payload."""
 TURN_BYTES = 3_500
@@ -47,12 +49,14 @@ class Replay:
         "first_delta_ms",
         "next_seq",
         "said_bytes",
+        "screen",
         "session_id",
         "text_length",
         "turn_id",
     )
 
-    def __init__(self, session_id: str, turn_id: str) -> None:
+    def __init__(self, session_id: str, turn_id: str, screen: Screen | None = None) -> None:
+        self.screen = screen
         self.session_id = session_id
         self.turn_id = turn_id
         self.next_seq = 0
@@ -165,6 +169,7 @@ class Replay:
             _TOKEN_DELTA,
             TokenDelta(delta, offset, dropped_seq_ranges=missing),
             wall_ts,
+            None if self.screen is None else self.screen.covered_delta(delta, offset),
         )
         if not isinstance(self._text, str):  # after that it is rarely needed, and would be kept as long as the turn
             self._last_joined = (which, event)

@@ -21,6 +21,7 @@ from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_res
 from footlights.checks import check_cursor
 from footlights.errors import Detached, InvalidCommand
 from footlights.events import EventType, StreamEvent
+from footlights.redaction.screen import shown
 from footlights.stream.cursor import ALL_SEEN, Cursor, newest_seen
 from footlights.stream.outbox import DetachReason, Outbox, OutboxStatistics
 from footlights.stream.until_commit import UntilCommit
@@ -82,7 +83,18 @@ class _Reader:
 class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
     """One subscriber's stream of a session. Made by `session.subscribe`; read by one task."""
 
-    __slots__ = ("_cursor", "_forget_at", "_phase", "_reader", "_rebuilt", "after", "host", "observer", "outbox")
+    __slots__ = (
+        "_cursor",
+        "_forget_at",
+        "_is_covered",
+        "_phase",
+        "_reader",
+        "_rebuilt",
+        "after",
+        "host",
+        "observer",
+        "outbox",
+    )
 
     def __init__(
         self,
@@ -91,10 +103,12 @@ class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
         terminal_seen: Collection[str] = (),
         *,
         observer: bool = False,
+        is_covered: bool = False,
     ) -> None:
         check_cursor(after, terminal_seen)
         self.host = host
         self.observer = observer
+        self._is_covered = is_covered
         self._reader = _Reader()
         self._phase = _Phase.NEW
         self._rebuilt: deque[StreamEvent] = deque()
@@ -258,6 +272,8 @@ class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
                 self._cursor.note(event)
                 if kind is EventType.COMMIT_FINAL:
                     self._forget_old_turns()
+            if self._is_covered:
+                return shown(event)
         return event
 
     def _holds(self, turn_id: str) -> bool:

@@ -45,6 +45,7 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights.lazy_event import LazyEvent
+from footlights.redaction.screen import Screen
 from footlights.speaker import Speaker
 from footlights.stream.fast_path import NONE, WITHOUT_END
 from footlights.stream.lane import Entry
@@ -135,6 +136,7 @@ class Turn:
         "replay",
         "request",
         "scope",
+        "screen",
         "session_id",
         "settled",
         "staged",
@@ -166,7 +168,8 @@ class Turn:
         self.input_digest = None if request_id is None else digest_bytes(said.encode())
         """To compare a repeated request with; it outlives the input, and stays in memory."""
         self.lifecycle = Lifecycle()
-        self.replay = Replay(session_id, turn_id)
+        self.screen = None if cast.output_filter is None else Screen(cast.output_filter)
+        self.replay = Replay(session_id, turn_id, self.screen)
         self.staged: list[Intent] = []
         self.last_activity = 0.0
         self.output_tokens: int | None = None
@@ -235,15 +238,19 @@ class Turn:
         step = Step.MODEL_FALLBACK if falls_back else Step(EVENT_TYPES[type(payload)])
         if self.lifecycle.may(step):
             self._model.check(payload)
+        if falls_back and self.screen is not None:
+            self.screen.drop()
         self._step(step, payload)
         self._model.take(payload)
 
     @enable_ki_protection
-    def say(self, delta: str) -> None:
+    def say(self, delta: str, *, is_settled: bool = False) -> None:
         """Stream the next piece of the turn's text. This is the hot path: see `footlights.stream.fast_path`.
 
         An empty piece only shows the watchdog that the model is alive.
         """
+        if self.screen is not None and not is_settled:
+            delta = self.screen.take(delta, self.replay.text_length)
         if not delta:
             self.last_activity = trio.current_time()
             return
@@ -272,8 +279,15 @@ class Turn:
         replay.append_delta(delta, size_queued, now, wall_ts)
 
     @enable_ki_protection
+    def flush(self) -> None:
+        """Say what the output filter holds back, because other events follow it."""
+        if self.screen is not None:
+            self.say(self.screen.flush(self.replay.text_length), is_settled=True)
+
+    @enable_ki_protection
     def start_tool(self, payload: ToolCallStarted, if_canceled: Callable[[], ToolCallResult] | None = None) -> None:
         """Open a tool call. `if_canceled` makes its result if the turn ends before the tool does."""
+        self.flush()
         self._check_room()
         draft = self._draft(payload)
         self.lifecycle.start_tool(payload.tool_call_id, payload.tool_name)
@@ -294,9 +308,12 @@ class Turn:
     @enable_ki_protection
     def say_with_ext(self, payload: TokenDelta) -> None:
         """Stream a delta with an extension's data. It is kept as it is, never joined."""
+        self.flush()
         size = utf8_size(payload.delta)
         if size > self._text_bytes_left:
             raise self._too_much()
+        if self.screen is not None:
+            self.screen.take_whole(payload.delta, self.replay.text_length)
         self._step(Step.TOKEN_DELTA, evolve(payload, offset=self.replay.text_length))
         self._text_bytes_left -= size
 
@@ -351,6 +368,7 @@ class Turn:
         """End the turn with its text, unless it is ending already or a tool is open."""
         if not self.lifecycle.may(Step.TURN_FINAL):
             return False
+        self.flush()
         text = self.replay.text
         self._step(Step.TURN_FINAL, TurnFinal(text, self.output_tokens, self.cut))
         self.replay.seal(text)
@@ -436,6 +454,7 @@ class Turn:
             event_type,
             payload,
             self._host.wall_clock(),
+            None if self.screen is None else self.screen.cover(payload),
         )
         size = 0 if delivery is _MUST_DELIVER else ENVELOPE_BYTES + wire.payload_size(payload)
         return Entry(event, delivery, size)

@@ -156,7 +156,7 @@ class SessionAccess:
         params = self.policy.named_for(user, params)
         if params.session_id is None and user.name is not None:
             params = evolve(params, session_id=self._next_name(user))
-        session = self.stage.start(params)
+        session = self._seen(self.stage.start(params))
         self._open.setdefault(user, set()).add(session.session_id)
         self._closed.pop(session.session_id, None)
         return session
@@ -166,7 +166,7 @@ class SessionAccess:
         self.policy.check_owner(user, session_id)
         self.idleness.use(session_id)
         try:
-            return self.stage.session(session_id)
+            return self._seen(self.stage.session(session_id))
         except UnknownSession:
             # A closed stage has forgotten its sessions, and clients may resume them later: that is another error.
             self._check_doors()
@@ -195,7 +195,11 @@ class SessionAccess:
             self.policy.check_owner(user, session_id)
             self.idleness.use(session_id)
             session = self._returned_to(user, session_id, remote_models, about)
-        return session.subscribe(after=after, terminal_seen=terminal_seen)
+        return self._seen(session).subscribe(after=after, terminal_seen=terminal_seen)
+
+    def _seen(self, session: InteractionSession) -> InteractionSession:
+        """The session as users of this access see it."""
+        return session
 
     def begin_turn(
         self, user: User, session_id: str, said: str, params: TurnParams, decision: ModeDecision | None = None
@@ -393,3 +397,13 @@ class SessionAccess:
         except UnknownSession:
             return False
         return True
+
+
+class CoveredAccess(SessionAccess):
+    """The same access, for a view whose text is covered: its sessions show nothing that the output filter hides."""
+
+    def __init__(self, access: SessionAccess) -> None:
+        self.__dict__ = access.__dict__  # one state, so that all views share the same quotas
+
+    def _seen(self, session: InteractionSession) -> InteractionSession:
+        return session.covered

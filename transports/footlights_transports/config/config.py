@@ -10,13 +10,15 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
+from footlights.checks import listed
 from footlights.limits import Limits
 from footlights_actors.models.local.weights import CACHE_VARIABLE
 from footlights_transports.config.access import load_tls, read_policy, read_tls_files
 from footlights_transports.config.cast import read_cast
-from footlights_transports.config.schema import LIMITS, SECTIONS, SERVER
+from footlights_transports.config.redaction import secret_filter
+from footlights_transports.config.schema import LIMITS, REDACTION, SECTIONS, SERVER
 from footlights_transports.config.source import PREFIX, SEPARATOR, ConfigError, Source, is_folder
 from footlights_transports.config.views import VIEWS
 from footlights_transports.server.logs import VARIABLE
@@ -80,7 +82,7 @@ def load_config(
     policy = read_policy(source, server)
     made = read_cast(source) if cast is None else None
     configured = tuple(each.read(source, made, limits) for each in views)
-    cast = cast or made
+    cast = _cover_views(source, cast or made, configured)
     _check_ports(source, server)
     ledger = _ledger(source, server)
     trace = source.folder(("server", "trace"), server["trace"]) if server["trace"] else None
@@ -105,6 +107,21 @@ def load_config(
         tls_files=tls_files,
         settings=_settings(source),
     )
+
+
+def _cover_views(source: Source, cast: Cast | None, views: Sequence[View]) -> Cast | None:
+    """The cast with an output filter, if any view is to be covered by one. A cast that has one keeps it."""
+    given = source.section(("redaction",), REDACTION)
+    names = {view.name(): view for view in views}
+    for name in set(given.get("views", ())) - names.keys():
+        source.complain(("redaction", "views"), f"names {name}, which is no view; there are: {listed(names)}.")
+    covered = [view for name, view in names.items() if name in given.get("views", ())]
+    if not covered or cast is None:
+        return cast
+    output_filter = cast.output_filter or secret_filter(source, given)
+    for view in covered:
+        view.output_filter = output_filter
+    return evolve(cast, output_filter=output_filter)
 
 
 def _settings(source: Source) -> dict[str, object]:

@@ -233,6 +233,12 @@ LIMITS = settings_of(Limits)
 WIRE = settings_of(WireLimits)
 BUDGET = settings_of(BudgetConfig)
 
+REDACTION = (
+    Setting("views", TEXTS, "The views whose text is covered: native, chat_feed, dexi, mission, kgent, ag_ui.", ()),
+    Setting("patterns", TEXTS, "Regular expressions of further text that they must not show.", ()),
+    Setting("fields", TEXTS, 'Names of further fields whose values they must not show, such as "maiden name".', ()),
+)
+
 SECTIONS = (
     "server",
     "tokens",
@@ -245,6 +251,7 @@ SECTIONS = (
     "budget",
     "limits",
     "wire",
+    "redaction",
 )
 """Besides those of the views."""
 

@@ -19,12 +19,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import trio
 from attrs import frozen
 
+from footlights.redaction.screen import covered_text
+from footlights_transports.access.session_access import CoveredAccess
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from typing import Self
 
     from footlights import Cast, Limits
     from footlights.errors import FootlightsError
+    from footlights.redaction.screen import OutputFilter
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.config.schema import Setting
     from footlights_transports.config.source import Source
@@ -45,6 +49,13 @@ class View(ABC):
     """The schemas to which these operations refer, for the OpenAPI document."""
     errors: ClassVar[Mapping[type[FootlightsError], int]] = MappingProxyType({})
     """The HTTP statuses of errors whose codes only this view has."""
+    output_filter: OutputFilter | None = None
+    """What this view does not show: the output filter of the cast, if the view is covered."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name in settings: that of its package."""
+        return cls.__module__.rpartition(".")[0].rpartition(".")[2]
 
     @classmethod
     def read(cls, source: Source, cast: Cast | None, limits: Limits) -> Self:
@@ -97,6 +108,14 @@ class Mount:
     """Called with this view as the new settings describe it, and the names of the settings that differ."""
 
 
+def _covered(view: View, listener: Callable[[str, str, str], None]) -> Callable[[str, str, str], None]:
+    """The listener, for words as its view shows them."""
+    output_filter = view.output_filter
+    if output_filter is None:
+        return listener
+    return lambda session_id, turn_id, said: listener(session_id, turn_id, covered_text(output_filter, said))
+
+
 async def run_views(
     access: SessionAccess,
     views: Iterable[View],
@@ -108,8 +127,8 @@ async def run_views(
 
     The mounts are for the servers. Cancel the views together with the servers: streams of views then end.
     """
-    mounts = [view.mount(access) for view in views]
-    listeners = [each.turn_begun for each in mounts if each.turn_begun is not None]
+    mounts = [view.mount(access if view.output_filter is None else CoveredAccess(access)) for view in views]
+    listeners = [_covered(each.view, each.turn_begun) for each in mounts if each.turn_begun is not None]
     access.turn_listeners += listeners
     try:
         async with trio.open_nursery() as nursery:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from footlights.checks import listed
-from footlights.errors import RegistrationError
-from footlights.redaction.redactor import STANDARD_FIELDS, STANDARD_PATTERNS, Redactor, SecretPattern
+from footlights.redaction.patterns import STANDARD_PATTERNS
+from footlights.redaction.redactor import STANDARD_FIELDS, Redactor
+from footlights_transports.config.redaction import host_patterns
 from footlights_transports.config.schema import TEXT, TEXTS, Setting
 from footlights_transports.views.base.run_keeper import UnknownAgent, UnknownRun
 from footlights_transports.views.base.view import Mount, View
@@ -15,8 +16,6 @@ from footlights_transports.views.dexi.routes import DexiRoutes
 from footlights_transports.views.dexi.runs import Runs, RunSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from footlights import Cast, Limits
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.config.source import Source
@@ -47,19 +46,13 @@ class DexiView(View):
         agent = given.get("chat_agent", source.chat_agent)
         if agent is not None and cast is not None and agent not in cast.personas:
             source.complain(("dexi", "chat_agent"), f"is not a persona; there are: {listed(cast.personas)}.")
-        patterns = (*STANDARD_PATTERNS, *_patterns(source, given.get("secret_patterns", ())))
+        patterns = (
+            *STANDARD_PATTERNS,
+            *host_patterns(source, ("dexi", "secret_patterns"), given.get("secret_patterns", ())),
+        )
         redactor = Redactor(patterns, (*STANDARD_FIELDS, *given.get("secret_fields", ())))
         return cls(RunSettings(chat_agent=agent, redactor=redactor))
 
     def mount(self, access: SessionAccess) -> Mount:
         runs = Runs(access, self.settings)
         return Mount(view=self, handlers=[DexiRoutes(access, runs)], run=runs.keep)
-
-
-def _patterns(source: Source, expressions: Iterable[str]) -> Iterator[SecretPattern]:
-    """The patterns that can be used. Problems do not repeat one, which may reveal much about a secret."""
-    for number, expression in enumerate(expressions, 1):
-        try:
-            yield SecretPattern("of the host", expression)
-        except RegistrationError as error:
-            source.complain(("dexi", "secret_patterns"), f"cannot be used: number {number}: {error}")

@@ -12,7 +12,8 @@ from footlights.events import (
     ToolCallStarted,
     TurnFinal,
 )
-from footlights.redaction.redactor import Redactor, SecretPattern
+from footlights.redaction.patterns import SecretPattern
+from footlights.redaction.redactor import Redactor
 from footlights_transports.views.dexi.pure.narration import Narrator
 from tests.kit.views.dexi_kit import (
     EXECUTION,

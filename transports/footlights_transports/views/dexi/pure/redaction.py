@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from footlights.redaction.redactor import Redacted
 from footlights.redaction.secret_fields import REDACTED
+from footlights.redaction.spans import BLOT
 
 if TYPE_CHECKING:
     from footlights.redaction.redactor import Redactor
@@ -21,7 +22,7 @@ class SafeRedactor:
         """The text that may be shown, and whether a part of it is hidden, now or by the tool that wrote it."""
         try:
             left = self._redactor.text(text)
-            return Redacted(left.text, left.applied or REDACTED in left.text)
+            return Redacted(left.text, left.applied or REDACTED in left.text or BLOT * 4 in left.text)
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - a boundary: a host's patterns and checks may raise anything
