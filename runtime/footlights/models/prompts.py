@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import orjson
 from attrs import evolve, field, frozen
 
-from footlights.bad_return import BadReturn, check_plain, is_unawaited, takes
+from footlights.bad_return import BadReturn, check_plain, is_unawaited
 from footlights.errors import PromptTooLarge, RegistrationError
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRound
 from footlights.models.sampling import NO_SAMPLING, Sampling
@@ -86,9 +86,7 @@ class Persona:
 
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")
-        check_plain("The function that makes the facts of a persona", self.facts)
-        if not takes("world", "speaker", function=self.facts):
-            raise RegistrationError("The facts of a persona are made by a function with two arguments: world, speaker.")
+        check_plain("The function that makes the facts of a persona", self.facts, "world", "speaker")
         if len(set(self.models)) < len(self.models):
             raise RegistrationError("The models of a persona name one twice.")
         if self.classifier is not None:
