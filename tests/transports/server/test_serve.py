@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -422,6 +423,13 @@ async def test_an_edited_world_that_the_ledger_does_not_use_is_warned_of(tmp_pat
     assert " warning footlights.serve: The initial world of the settings ([world], cast.world_file or " in warned[2]
     assert "is not used: game.ledger began with another one" in warned[2]
     assert "use another ledger (--ledger PATH)" in warned[2]
+    command = 'footlights world patch FILE --ledger game.ledger --why "..."'
+    assert command in warned[2]
+    (tmp_path / "FILE").write_text('[{"op": "replace", "path": "/purse", "value": 50}]')
+    patched = await trio.run_process([*FOOTLIGHTS, *shlex.split(command)[1:]], cwd=tmp_path, capture_stdout=True)
+    assert patched.stdout.startswith(b"committed ")
+    async with open_server(tmp_path, "--config", "game.toml", "--ws-port", "0", "--http-port", "0") as server:
+        assert (await request(server.http_port, "GET", "/v1/world"))[1] == {"world": {"purse": 50}}
     assert "50" not in warned[2].partition(" warning ")[2]
 
 
