@@ -143,9 +143,19 @@ def report(log: logging.Logger, what: str, error: BaseException, level: int = lo
 
     The record says in `was_watched` whether there is a hook, for handlers that need not repeat what it shows.
     """
+    tell_developer(log, what, error)
+    log.log(level, "%s: %s", what, describe(error), extra={"was_watched": is_watched()})
+
+
+def is_watched() -> bool:
+    """Whether there is a hook."""
+    return bool(_hooks)
+
+
+def tell_developer(log: logging.Logger, what: str, error: BaseException) -> None:
+    """Pass something to the hook, if there is one, which must not be logged."""
     if _hooks:
         _call(_hooks[-1], log, what, error)
-    log.log(level, "%s: %s", what, describe(error), extra={"was_watched": bool(_hooks)})
 
 
 def _call(hook: FailureHook, log: logging.Logger, what: str, error: BaseException) -> None:
