@@ -212,7 +212,7 @@ def _detail(error: BaseException) -> str:
     original = culprit(error)
     if isinstance(original, trio.Cancelled):  # stray: a regular one has propagated to its scope
         return StrayCancel.code
-    return code_of(original) if isinstance(original, FootlightsError) else _name_of(original)
+    return code_of(original) if isinstance(original, FootlightsError) else name_of(original)
 
 
 def code_of(error: FootlightsError) -> str:
@@ -224,9 +224,9 @@ def code_of(error: FootlightsError) -> str:
     raise AssertionError("FootlightsError has a code")
 
 
-def _name_of(error: BaseException) -> str:
+def name_of(value: object) -> str:
     """The name of the nearest class with a short ASCII identifier; a host may build class names from any text."""
-    names = map(_CLASS_NAME, type(error).__mro__)
+    names = map(_CLASS_NAME, type(value).__mro__)
     return next(name for name in names if name.isidentifier() and name.isascii() and len(name) <= _MAX_NAME_CHARS)
 
 

@@ -639,6 +639,10 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
             "2: cast cannot be made: Two tools are named",
         ),
         (
+            f"{ONE_MODEL}cast.tools = ['my_game:peace']",
+            "2: cast.tools names my_game:peace, which is neither a tool nor a list of tools. Did you forget @tool?",
+        ),
+        (
             f"{ONE_MODEL}cast.rules = ['my_game:number']",
             "2: cast.rules names my_game:number, which is neither a rule nor",
         ),

@@ -208,7 +208,8 @@ def _tools(source: Source, import_paths: Iterable[str]) -> list[Tool]:
         if isinstance(each, Iterable) and all(isinstance(tool, Tool) for tool in cast("Iterable[object]", each)):
             tools += cast("Iterable[Tool]", each)
         elif found is not None:
-            source.complain(path, f"names {import_path}, which is neither a tool nor a list of tools.")
+            hint = " Did you forget @tool?" if callable(found) else ""
+            source.complain(path, f"names {import_path}, which is neither a tool nor a list of tools.{hint}")
     return tools
 
 
