@@ -264,6 +264,9 @@ def test_where_things_are_is_printed(tmp_path: Path) -> None:
         f"  Ledger     {tmp_path / 'inn.ledger'} (new)",
         f"  Traces     {tmp_path / 'traces'}",
     ]
+    assert shown[6:8] == ["Try one of these, which Ctrl-C ends:", "  footlights play --url ws://127.0.0.1:1"]
+    assert shown[8].startswith("  s=http://127.0.0.1:2/v1/sessions/")
+    assert '{"input": "Hello"}' in shown[8]  # fits every game
 
 
 def test_with_tokens_the_line_to_try_takes_one_and_tells_none(tmp_path: Path) -> None:
@@ -272,6 +275,7 @@ def test_with_tokens_the_line_to_try_takes_one_and_tells_none(tmp_path: Path) ->
     config = configured(tmp_path, host="::1", tokens_file=str(tmp_path / "tokens"))
     shown = cli_serve.summary(config, Opened(1, 2, 1))
     assert 'curl -s -H "Authorization: Bearer $TOKEN" -X POST http://[::1]:2/v1/sessions' in shown
+    assert "footlights play --url ws://[::1]:1 --token-env NAME" in shown
     assert TOKEN not in shown
 
 
