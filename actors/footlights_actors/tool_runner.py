@@ -9,19 +9,24 @@ independent of their speed.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from footlights.checks import listed
 from footlights.errors import Busy, ModelError, TooLarge, ToolError
 from footlights.events import ToolCallStarted
+from footlights.failures import tell_developer
 from footlights_actors.turn.tool_call import ToolCall
 
 if TYPE_CHECKING:
     from footlights.cast import Services
     from footlights.models.model import ToolExchange, ToolRequest
     from footlights.turn.turn import Turn
+
+log = logging.getLogger("footlights.tools")
 
 
 @enable_ki_protection
@@ -54,6 +59,7 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
         raise ModelError(sentence="The model asked for more tools than a turn may hold.") from error
     if tool is None:
         call.refuse("unknown_tool", "There is no such tool.")
+        _explain_unknown_tool(turn, request.tool_name)
     elif request.problem is not None:
         call.refuse("invalid_arguments", request.problem)
     else:
@@ -62,6 +68,15 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
         except Busy:
             call.refuse(Busy.code, "Too many tools are running.")
     return call
+
+
+def _explain_unknown_tool(turn: Turn, name: str) -> None:
+    """Tell the developer. The log does not have the name, which the model may have invented."""
+    persona = turn.cast.persona(turn.params.persona)
+    known = listed([each for each in turn.cast.tools if persona.may_use(each)])
+    what = f"the model asked for an unknown tool in {turn.turn_id} of {turn.session_id}"
+    tell_developer(log, what, ToolError(f"There is no tool {name[:64]!r} for {turn.persona_name}; there are: {known}."))
+    log.warning("%s; there are: %s", what, known)
 
 
 @enable_ki_protection

@@ -5,6 +5,7 @@ Its message consists of fixed words that say what to write instead, so it may be
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from inspect import isasyncgen, isasyncgenfunction, iscoroutine, iscoroutinefunction, signature, unwrap
 from typing import Any
@@ -45,18 +46,24 @@ def is_unawaited(value: object) -> bool:
     return isasyncgen(value)
 
 
-def check_plain(what: str, function: object) -> None:
-    """Raises `RegistrationError` for an async function. `what` begins the sentence."""
+def check_plain(what: str, function: Any, *arguments: str) -> None:
+    """Raises `RegistrationError` unless this is a plain function with these arguments, as far as it can be inspected.
+
+    `what` begins the sentence.
+    """
+    if not callable(function):
+        kind, name = type(function).__name__, getattr(function, "name", None)
+        raise RegistrationError(f"{what} is not a function: it is {f'the {kind} {name}' if name else f'a {kind}'}.")
     if iscoroutinefunction(function) or isasyncgenfunction(function):
         raise RegistrationError(f"{what} is an async function: write def, not async def.")
-
-
-def takes(*arguments: object, function: Any) -> bool:
-    """Whether a function can be called with these arguments, as far as it can be inspected."""
-    try:
-        signature(function).bind(*arguments)
-    except TypeError:
-        return False
-    except ValueError:  # a function of an extension module may have no signature
-        return True
-    return True
+    with suppress(ValueError):  # a function of an extension module may have no signature
+        declared = signature(function)
+        try:
+            declared.bind(*arguments)
+        except TypeError:
+            name, number = getattr(function, "__name__", type(function).__name__), len(arguments)
+            wanted, found = ", ".join(arguments), declared.replace(return_annotation=declared.empty)
+            raise RegistrationError(
+                f"{what} is called with {number} argument{'s' * (number > 1)}: "
+                f"write def {name}({wanted}), not def {name}{found}."
+            ) from None

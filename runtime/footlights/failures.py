@@ -143,9 +143,19 @@ def report(log: logging.Logger, what: str, error: BaseException, level: int = lo
 
     The record says in `was_watched` whether there is a hook, for handlers that need not repeat what it shows.
     """
+    tell_developer(log, what, error)
+    log.log(level, "%s: %s", what, describe(error), extra={"was_watched": is_watched()})
+
+
+def is_watched() -> bool:
+    """Whether there is a hook."""
+    return bool(_hooks)
+
+
+def tell_developer(log: logging.Logger, what: str, error: BaseException) -> None:
+    """Pass something to the hook, if there is one, which must not be logged."""
     if _hooks:
         _call(_hooks[-1], log, what, error)
-    log.log(level, "%s: %s", what, describe(error), extra={"was_watched": bool(_hooks)})
 
 
 def _call(hook: FailureHook, log: logging.Logger, what: str, error: BaseException) -> None:
@@ -202,7 +212,7 @@ def _detail(error: BaseException) -> str:
     original = culprit(error)
     if isinstance(original, trio.Cancelled):  # stray: a regular one has propagated to its scope
         return StrayCancel.code
-    return code_of(original) if isinstance(original, FootlightsError) else _name_of(original)
+    return code_of(original) if isinstance(original, FootlightsError) else name_of(original)
 
 
 def code_of(error: FootlightsError) -> str:
@@ -214,9 +224,9 @@ def code_of(error: FootlightsError) -> str:
     raise AssertionError("FootlightsError has a code")
 
 
-def _name_of(error: BaseException) -> str:
+def name_of(value: object) -> str:
     """The name of the nearest class with a short ASCII identifier; a host may build class names from any text."""
-    names = map(_CLASS_NAME, type(error).__mro__)
+    names = map(_CLASS_NAME, type(value).__mro__)
     return next(name for name in names if name.isidentifier() and name.isascii() and len(name) <= _MAX_NAME_CHARS)
 
 

@@ -264,5 +264,8 @@ def test_a_stage_on_a_thread_is_told_too() -> None:
 
 
 def test_facts_of_the_world_alone_are_refused_where_they_are_registered() -> None:
-    with pytest.raises(RegistrationError, match="two arguments: world, speaker"):
+    with pytest.raises(
+        RegistrationError,
+        match=r"called with 2 arguments: write def <lambda>\(world, speaker\), not def <lambda>\(world\)\.$",
+    ):
         Persona(facts=lambda world: [])  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType]

@@ -28,6 +28,7 @@ from footlights import (
     TurnInterrupted,
     open_stage,
     tool,
+    watch_failures,
 )
 from footlights.authority import ToolRecord, ToolState
 from footlights.testing import only, payloads, take_turn
@@ -161,8 +162,16 @@ async def test_a_tool_that_is_no_coroutine_is_a_crash_like_any_other() -> None:
     assert only(events, TurnInterrupted) == failed(InterruptReason.TOOL_ERROR, "invalid_registration")
 
 
-async def test_an_unknown_tool_is_refused_without_its_name_in_the_stream() -> None:
-    events = await played(asking_for(Call("what_the_model_made_up")))
+async def test_an_unknown_tool_is_refused_without_its_name_in_the_stream_and_named_to_the_developer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shown: list[str] = []
+    with watch_failures(lambda what, error: shown.append(f"{what}: {error}")):
+        events = await played(asking_for(Call("what_the_model_made_up")))
+    (told,) = shown
+    assert told.endswith("There is no tool 'what_the_model_made_up' for default; there are: none.")
+    assert "the model asked for an unknown tool in t1-000001 of s1-000001; there are: none" in caplog.text
+    assert "made_up" not in caplog.text
     assert only(events, ToolCallStarted).tool_name == "unknown"
     assert codes(events) == ["unknown_tool"]
     assert only(events, TurnFinal).text == "There is no such tool."

@@ -183,6 +183,21 @@ def run_plain(*_: object) -> Any:
     return "rented"
 
 
+@tool
+async def measure_room() -> Any:
+    return {"beds": {1, 2}}
+
+
+async def test_a_result_that_is_not_json_names_its_type_and_place_and_the_turn_goes_on() -> None:
+    events, text = await played(standard_cast(calling("measure_room"), tools=[measure_room]))
+    result = only(events, ToolCallResult)
+    assert result.error is not None
+    assert result.error.message == "The tool's result is not JSON."
+    assert only(events, CommitFinal).commit_outcome == "ok"
+    assert f'  File "{__file__}", line ' in text
+    assert text.endswith("BadReturn: The tool's result is not JSON: its type is dict.\n")
+
+
 UNAWAITED = "The tool returned a coroutine that was not awaited. Write it with async def, and await the call."
 
 

@@ -97,7 +97,7 @@ async def open_server(
     try:
         shown = b""
         with trio.fail_after(60):
-            while b"Try:" not in shown or not shown.endswith(b"\n"):
+            while b"Try " not in shown or not shown.endswith(b"\n"):
                 more = await process.stdout.receive_some()
                 assert more, complaints.read_text()
                 shown += more

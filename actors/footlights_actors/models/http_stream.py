@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
+from logging import DEBUG
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
@@ -47,7 +48,9 @@ from footlights.errors import (
     RegistrationError,
     StreamError,
 )
+from footlights.failures import is_watched, tell_developer
 from footlights_actors.models.http_resend import trace, was_lost
+from footlights_actors.models.refusals import explanation, without_words_of
 from footlights_actors.models.sse import EventReader
 
 if TYPE_CHECKING:
@@ -69,7 +72,7 @@ LONGEST_WAIT = 86_400.0
 """Upper bound of `retry_after`: one day."""
 
 MAX_REFUSAL_BYTES = 65_536
-"""Most bytes to read of the body of a refusal, to learn whether it is about the context window."""
+"""Most bytes to read of the body of a refusal."""
 
 _REFUSALS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 _ABOUT_CONTEXT = re.compile(rb"context[ _](length|size|window)|prompt is too long", re.IGNORECASE)
@@ -77,6 +80,8 @@ _preparing = trio.CapacityLimiter(1)
 _OVERLOADED = 529
 """Not a standard status, but used by several vendors."""
 
+
+log = logging.getLogger("footlights.models")
 
 _QUOTES_THE_SERVER = (".failed exception=", "receive_response_headers.complete ")
 
@@ -258,8 +263,12 @@ class HttpStream:
             yield response
 
     async def _check(self, response: httpx2.Response) -> None:
-        """Response hook of the client: raises for an error status, before the body is read."""
+        """Response hook of the client: raises for an error status. Of its body, nothing gets into an error."""
         where, status = self._server.where, response.status_code
+        body = b""
+        if status in _REFUSALS or (status >= HTTPStatus.BAD_REQUEST and (is_watched() or log.isEnabledFor(DEBUG))):
+            body = await _beginning(response)
+            self._explain(response, body)
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             self._raise_unauthorized(status)
         if status == HTTPStatus.NOT_FOUND:
@@ -270,7 +279,7 @@ class HttpStream:
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             sentence = f"{where} failed (HTTP {status})."
             raise ModelServerError(sentence=sentence, retry_after=retry_after(response.headers))
-        if status in _REFUSALS and await _is_about_context(response):
+        if status in _REFUSALS and _ABOUT_CONTEXT.search(body):  # servers agree on no code for it
             raise PromptTooLarge(sentence=f"{where} says that the prompt exceeds its context window (HTTP {status}).")
         if response.is_redirect:
             raise ModelError(sentence=f"{where} answered with a redirect (HTTP {status}), which is not followed.")
@@ -280,6 +289,13 @@ class HttpStream:
             raise ModelError(sentence=f"{where} compressed its answer, which the request did not accept.")
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             raise ModelError(sentence=f"{where} did not answer with a stream of events.")
+
+    def _explain(self, response: httpx2.Response, body: bytes) -> None:
+        """Tell the developer what the server says about its refusal."""
+        if told := explanation(body, self._server.key()):
+            what = f"{self._server.where} answered with HTTP {response.status_code}, and said"
+            tell_developer(log, what, ModelError(told))
+            log.debug("%s: %s", what, without_words_of(response.request.content, told))
 
     def _raise_unauthorized(self, status: int) -> NoReturn:
         where, key_env = self._server.where, self._server.key_env
@@ -323,11 +339,8 @@ async def stop_reading(pieces: AsyncIterator[object]) -> None:
             pass
 
 
-async def _is_about_context(response: httpx2.Response) -> bool:
-    """Whether a refusal says that the prompt is too large. Servers agree on no code for it, so its words are searched.
-
-    They may quote the prompt, so nothing of them is kept.
-    """
+async def _beginning(response: httpx2.Response) -> bytes:
+    """The beginning of a refusal's body, as far as it comes at once."""
     body = b""
     received = response.aiter_raw()
     try:
@@ -338,7 +351,7 @@ async def _is_about_context(response: httpx2.Response) -> bool:
                     break
     finally:
         await stop_reading(received)
-    return _ABOUT_CONTEXT.search(body[:MAX_REFUSAL_BYTES]) is not None
+    return body[:MAX_REFUSAL_BYTES]
 
 
 async def read_rest(stream: AsyncGenerator[str, None]) -> None:

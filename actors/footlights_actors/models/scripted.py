@@ -98,7 +98,7 @@ class ScriptedModel:
     ) -> None:
         if pace < 0 or load_seconds < 0 or load_steps < 1:
             raise RegistrationError("pace and load_seconds must be at least 0, and load_steps at least 1.")
-        check_plain("The script", script)
+        check_plain("The script", script, "prompt")
         self._script = script
         self._model_id = model_id
         self._pace = pace

@@ -21,7 +21,7 @@ from footlights.authority.pending import APPROVALS
 from footlights.bad_return import BadReturn
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
-from footlights.failures import code_of, contained, leaves, report
+from footlights.failures import code_of, contained, leaves, name_of, report
 from footlights.models.model import ToolExchange
 from footlights.tools.artifact_notes import artifacts_ext, summary_of
 from footlights.tools.decorator import not_awaited
@@ -252,6 +252,9 @@ class ToolCall:
         try:
             value = json_value(answer.value)
         except Unfit:
+            assert self._tool is not None, "only a tool answers"
+            told = f"The tool's result is not JSON: its type is {name_of(answer.value)}."
+            report(log, f"the tool {self.tool_name} failed in {self._context.turn_id}", BadReturn(told, self._tool.run))
             raise ToolError("The tool's result is not JSON.") from None
         if len(orjson.dumps(value)) > self._max_bytes:
             raise ToolError("The tool's result is too large.")

@@ -75,9 +75,7 @@ class RuleBook(Mapping[str, Rule]):
             raise RegistrationError(f"The rule name {name!r} does not match {_NAME.pattern}.")
         if name in self._rules:
             raise RegistrationError(f"There are two rules named {name!r}.")
-        if not callable(rule):
-            raise RegistrationError(f"The rule {name!r} is not a function.")
-        check_plain(f"The rule {name!r}", rule)
+        check_plain(f"The rule {name!r}", rule, "world", "intents")
 
     def __getitem__(self, name: str) -> Rule:
         return self._rules[name]

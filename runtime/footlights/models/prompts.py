@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import orjson
 from attrs import evolve, field, frozen
 
-from footlights.bad_return import BadReturn, check_plain, is_unawaited, takes
+from footlights.bad_return import BadReturn, check_plain, is_unawaited
 from footlights.errors import PromptTooLarge, RegistrationError
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRound
 from footlights.models.sampling import NO_SAMPLING, Sampling
@@ -37,7 +37,7 @@ _OMITTED = "This answer was left out, because it did not fit."
 
 @frozen
 class Fact:
-    """A fact that a host tells a model. Raises `RegistrationError` if it is not valid Unicode."""
+    """A fact that a host tells a model. Raises `RegistrationError` if it is not text, or not valid Unicode."""
 
     name: str
     """Its subject."""
@@ -45,7 +45,8 @@ class Fact:
     """Its content."""
 
     def __attrs_post_init__(self) -> None:
-        _check_unicode(_line(self), "A fact")
+        _check_text(self.name, "The name of a fact")
+        _check_text(self.text, "The text of a fact")
 
 
 Facts: TypeAlias = Callable[[Any, Speaker], Iterable[Fact]]
@@ -85,10 +86,8 @@ class Persona:
     """Its own opinion of which requests ask for execution, where a view decides on the mode of a turn."""
 
     def __attrs_post_init__(self) -> None:
-        _check_unicode(self.text, "The text of a persona")
-        check_plain("The function that makes the facts of a persona", self.facts)
-        if not takes("world", "speaker", function=self.facts):
-            raise RegistrationError("The facts of a persona are made by a function with two arguments: world, speaker.")
+        _check_text(self.text, "The text of a persona")
+        check_plain("The function that makes the facts of a persona", self.facts, "world", "speaker")
         if len(set(self.models)) < len(self.models):
             raise RegistrationError("The models of a persona name one twice.")
         if self.classifier is not None:
@@ -118,7 +117,9 @@ def facts_of(persona: Persona, view: object, speaker: Speaker) -> tuple[Fact, ..
     return cast("tuple[Fact, ...]", facts)
 
 
-def _check_unicode(text: str, what: str) -> None:
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise RegistrationError(f"{what} must be a string, and not {type(text).__name__}.")
     with suppress(UnicodeEncodeError):  # it holds the text, so it must not become the context of our error
         text.encode()
         return

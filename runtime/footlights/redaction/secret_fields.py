@@ -25,10 +25,11 @@ _LOOK_BACK = 48
 _SEPARATOR = re.compile(r"(?:\\{0,8}[\"'])?[ \t]{0,8}(=>|:=|=|:|\uff1a)([ \t]{0,8}(?:\r?\n[ \t]{1,16})?)")
 _INNER_NAME = re.compile(r"\\{0,8}[\"']?([A-Za-z_][\w.-]{0,95})")
 _HELD = r"\[redacted\]"
+# Atomic groups: a possessive repeat of a group is wrong in Python 3.11.0 to 3.11.4, if the group backtracks.
 _ENCLOSED = (
-    r"\"(?>(?:[^\"\\]|\\[\s\S]|\"\")*)(?:\"|\\?\Z)"
-    r"|'(?>(?:[^'\\]|\\[\s\S]|'')*)(?:'|\\?\Z)"
-    r"|(\\{1,8}[\"'])(?>(?:(?!(?<!\\)\1)[\s\S])*)(?:\1|\Z)"
+    r"\"(?>(?:[^\"\\]++|\\[\s\S]|\"\")*)(?:\"|\\?\Z)"
+    r"|'(?>(?:[^'\\]++|\\[\s\S]|'')*)(?:'|\\?\Z)"
+    r"|(\\{1,8}[\"'])[\s\S]*?(?:(?<!\\)\1|\Z)"
     rf"|(?!{_HELD})\[[^\]]*+(?:\]|\Z)|\{{[^}}]*+(?:\}}|\Z)"
 )
 _ENCLOSED_VALUE = re.compile(_ENCLOSED)

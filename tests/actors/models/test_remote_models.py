@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from footlights.errors import (
     RateLimitError,
 )
 from footlights.events import WarmState
+from footlights.failures import watch_failures
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from tests.kit.models import anthropic_wire as messages
 from tests.kit.models import openai_wire as completions
@@ -124,6 +127,37 @@ async def test_an_answer_that_is_none_is_an_error_of_its_kind(
     assert (error.__cause__, error.__context__) == (None, None)
     assert getattr(error, "retry_after", 3.0) == 3.0
     assert not [secret for secret in SECRETS if secret in quoted(error)]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+@pytest.mark.parametrize("is_debug", [True, False])
+async def test_a_developer_is_shown_what_the_server_says_and_the_log_has_it_at_debug_without_the_conversation(
+    wire: Wire, status: int, is_debug: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = f"model needs 9 GB,\nnot 4\x1b[2J: {SAID} {KEY} password=hunter2 " + "x" * 600
+    body = json.dumps({"error": {"message": message, "code": 7}})
+    shown: list[str] = []
+    caplog.set_level(logging.DEBUG if is_debug else logging.INFO, "footlights")
+    with watch_failures(lambda what, error: shown.append(f"{what}: {error}")):
+        async with open_wire_server(Answer((body,), status, {"Content-Type": "application/json"})) as server:
+            _, error = await ask(wire.model_at(server))
+    (told,) = shown
+    assert told.startswith(f"127.0.0.1:{server.port} answered with HTTP {status}, and said: model needs 9 GB, not 4")
+    assert SAID in told
+    assert told.isprintable()
+    assert len(told) < 600
+    assert not [secret for secret in (KEY, "hunter2") if secret in told]
+    assert "9 GB" not in quoted(error)
+    lines = [record.getMessage() for record in caplog.records if record.name == "footlights.models"]
+    assert len(lines) == is_debug
+    assert all("model needs 9 GB, not 4" in line for line in lines)
+    assert not [secret for secret in (*SECRETS, "hunter2") if secret in caplog.text]
+
+
+async def test_without_a_developer_a_refusal_is_not_read(wire: Wire) -> None:
+    async with open_wire_server(Answer((event({"message": SAID}), Stall()), 500)) as server:
+        _, error = await ask(wire.model_at(server))
+    assert isinstance(error, ModelServerError)
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def install() -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as made:
         for each in _FILES:
             shutil.copy(each, made)
-        command = [str(node), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
-        subprocess.run(command, cwd=made, check=True)
+        command = [str(node), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        subprocess.run(command, cwd=made, check=True, stderr=subprocess.PIPE, text=True)
         target.mkdir(exist_ok=True)
         Path(made, "node_modules").rename(_folder())
 
@@ -56,4 +56,6 @@ if __name__ == "__main__":
     try:
         install()
     except (subprocess.CalledProcessError, OSError) as error:
-        sys.exit(f"The Node packages of the tests cannot be installed: {error}")
+        lines = (getattr(error, "stderr", None) or "").strip().splitlines()
+        why = f"{error} {lines[-1]}" if lines else str(error)
+        sys.exit(f"The Node packages of the tests cannot be installed: {why}")

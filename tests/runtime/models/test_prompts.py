@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from attrs import evolve
@@ -56,6 +56,20 @@ def test_what_no_model_could_be_told_is_refused_where_it_is_made_and_not_quoted(
         make()
     assert (refusal.value.__cause__, refusal.value.__context__) == (None, None)
     assert "xyzzy" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Fact("x", cast("str", 3)), "The text of a fact must be a string, and not int."),
+        (lambda: Fact(cast("str", None), "x"), "The name of a fact must be a string, and not NoneType."),
+        (lambda: Persona(text=cast("str", None)), "The text of a persona must be a string, and not NoneType."),
+    ],
+)
+def test_what_is_not_text_is_refused_clearly(make: Callable[[], object], told: str) -> None:
+    with pytest.raises(RegistrationError) as refusal:
+        make()
+    assert str(refusal.value) == told
 
 
 def test_without_a_persona_the_facts_stand_alone() -> None:

@@ -30,7 +30,17 @@ from footlights.authority import Artifact, CommitRecord, patch
 from footlights.authority.record import commit_final
 from footlights.events import EVENT_TYPES, SCHEMA_V
 from footlights_transports.cli.screen import Loading, Piece, Typed, Words
-from footlights_transports.cli.turn_view import CUT, Narration, Tone, because, note, plain, questions, tell_changes
+from footlights_transports.cli.turn_view import (
+    CUT,
+    Narration,
+    Tone,
+    because,
+    note,
+    plain,
+    questions,
+    tell_changes,
+    with_changes,
+)
 
 if TYPE_CHECKING:
     from footlights.authority import PatchOp
@@ -84,7 +94,7 @@ def test_text_that_comes_twice_is_shown_once() -> None:
 
 
 def test_a_turn_without_text_has_no_speaker() -> None:
-    assert told(TokenDelta("  ", 0), TurnFinal("  ")) == []
+    assert told(TokenDelta("  ", 0), TurnFinal("  ")) == [note(Tone.ASIDE, "(said nothing)")]
 
 
 def test_a_tool_interrupts_the_line_of_speech() -> None:
@@ -169,7 +179,15 @@ def test_the_reason_of_an_interrupted_turn_is_told_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("payload", [TurnAccepted(), ModelSelected("m", "default"), ModelReady("m", WarmState.HOT, 0)])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        TurnAccepted(),
+        ModelSelected("m", "default"),
+        ModelReady("m", WarmState.HOT, 0),
+        ModelReady("m", WarmState.WARM, 300),  # of a model on a server: only the client is ready
+    ],
+)
 def test_events_without_interest_for_a_player_are_not_shown(payload: Payload) -> None:
     assert told(payload) == []
 
@@ -210,6 +228,15 @@ def test_the_changes_of_a_commit_are_one_line_that_people_can_read() -> None:
 def test_where_nothing_changed_it_is_said_once() -> None:
     assert tell_changes(record()) == [note(Tone.ASIDE, "nothing changed")]
     assert tell_changes(record(outcome=CommitOutcome.FAIL_CLOSED)) == []
+
+
+def test_a_commit_that_changed_nothing_is_one_line() -> None:
+    committed = note(Tone.GOOD, "committed c-1")
+    assert with_changes([committed], record()) == [note(Tone.GOOD, "committed c-1: nothing changed")]
+    changed = record(patch.replace("/purse", 15))
+    assert with_changes([committed], changed) == [committed, note(Tone.ASIDE, "purse: 15")]
+    failed = note(Tone.BAD, "nothing changed (fail_closed c-1)")
+    assert with_changes([failed], record(outcome=CommitOutcome.FAIL_CLOSED)) == [failed]
 
 
 def test_an_approval_is_a_question_and_no_change() -> None:

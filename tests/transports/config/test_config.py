@@ -85,7 +85,14 @@ several = [shout, whisper]
 def peace(world, intents):
     return accept()
 
+def alone(world):
+    return accept()
+
+def silence():
+    return []
+
 laws = {"first": peace, "second": peace}
+again = {"peace": peace}
 number = 3
 nothing = None
 """
@@ -632,12 +639,40 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
             "2: cast cannot be made: Two tools are named",
         ),
         (
+            f"{ONE_MODEL}cast.tools = ['my_game:peace']",
+            "2: cast.tools names my_game:peace, which is neither a tool nor a list of tools. Did you forget @tool?",
+        ),
+        (
             f"{ONE_MODEL}cast.rules = ['my_game:number']",
             "2: cast.rules names my_game:number, which is neither a rule nor",
         ),
         (
             f"{ONE_MODEL}cast.rules = ['my_game:nothing']",
             "2: cast.rules names nothing, which the module my_game does not",
+        ),
+        (
+            f"{ONE_MODEL}cast.rules = ['my_game:peace', 'my_game:again']",
+            "2: cast.rules must name each rule once. Two rules are named peace: my_game:peace and my_game:again.",
+        ),
+        (
+            f"{ONE_MODEL}cast.rules = ['my_game:laws', 'my_game:peace', 'my_game:peace']",
+            "2: cast.rules must name each rule once. Two rules are named peace: my_game:peace and my_game:peace.",
+        ),
+        (
+            f"{ONE_MODEL}cast.rules = ['my_game:alone']",
+            "2: cast cannot be made: The rule 'alone' is called with 2 arguments: write def alone(world, intents), ",
+        ),
+        (
+            "[models.odo]\nkind = 'scripted'\nscript = 'my_game:silence'",
+            "1: models.odo cannot be made: The script is called with 1 argument: write def silence(prompt), not def ",
+        ),
+        (
+            "[models.odo]\nkind = 'scripted'\nscript = 'my_game:shout'",
+            "1: models.odo cannot be made: The script is not a function: it is the Tool shout.",
+        ),
+        (
+            f"{ONE_MODEL}personas.odo.facts = 'my_game:script'",
+            "2: personas.odo cannot be made: The function that makes the facts of a persona is called with 2 ",
         ),
         (f"{ONE_MODEL}cast.world_file = 'no.json'", "2: cast.world_file names "),
         (f"{ONE_MODEL}cast.world_file = 'my_game.py'", "2: cast.world_file names "),

@@ -57,3 +57,41 @@ def test_a_key_that_is_not_set_is_warned_of_with_its_line_and_without_its_name(
     said = warnings(tmp_path, caplog, f"[cast]\nremote_models = true{REMOTE}")
     problem = f"{tmp_path / 'game.toml'}:7: models.ferryman.key_env names an environment variable that is not set."
     assert said == ([] if key else [problem])
+
+
+SCRIPTED = 'kind = "scripted"\nscript = "footlights_actors.demo.tavern.innkeeper:innkeeper"\n'
+
+
+def test_a_persona_speaks_with_the_model_of_its_own_name(tmp_path: Path) -> None:
+    file = tmp_path / "game.toml"
+    file.write_text(
+        f"[models.odo]\n{SCRIPTED}[models.smuggler]\n{SCRIPTED}[personas.odo]\n[personas.smuggler]\n"
+        "[personas.guest]\n[personas.twin]\nmodels = ['smuggler']\n",
+        encoding="utf-8",
+    )
+    personas = load_config(file).cast.personas
+    assert [personas[each].models for each in ("odo", "smuggler", "guest", "twin")] == [
+        ("odo",),
+        ("smuggler",),
+        (),
+        ("smuggler",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("personas", "unused"),
+    [
+        ("", "smuggler"),
+        ("[personas.smuggler]\n", "odo"),
+        ("[personas.guest]\n[personas.smuggler]\n", None),
+        ("[personas.guest]\nmodels = ['odo', 'smuggler']\n", None),
+    ],
+)
+def test_a_model_that_no_persona_uses_is_warned_of_with_its_line(
+    personas: str, unused: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = warnings(tmp_path, caplog, f"[models.odo]\n{SCRIPTED}[models.smuggler]\n{SCRIPTED}{personas}")
+    line = {"odo": 1, "smuggler": 4, None: 0}[unused]
+    hint = "name it in the models of a persona, or in the params of a turn."
+    place = f"{tmp_path / 'game.toml'}:{line}: models.{unused}"
+    assert said == ([] if unused is None else [f"{place} is used by no persona: {hint}"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -263,6 +264,9 @@ def test_where_things_are_is_printed(tmp_path: Path) -> None:
         f"  Ledger     {tmp_path / 'inn.ledger'} (new)",
         f"  Traces     {tmp_path / 'traces'}",
     ]
+    assert shown[6:8] == ["Try one of these, which Ctrl-C ends:", "  footlights play --url ws://127.0.0.1:1"]
+    assert shown[8].startswith("  s=http://127.0.0.1:2/v1/sessions/")
+    assert '{"input": "Hello"}' in shown[8]  # fits every game
 
 
 def test_with_tokens_the_line_to_try_takes_one_and_tells_none(tmp_path: Path) -> None:
@@ -271,6 +275,7 @@ def test_with_tokens_the_line_to_try_takes_one_and_tells_none(tmp_path: Path) ->
     config = configured(tmp_path, host="::1", tokens_file=str(tmp_path / "tokens"))
     shown = cli_serve.summary(config, Opened(1, 2, 1))
     assert 'curl -s -H "Authorization: Bearer $TOKEN" -X POST http://[::1]:2/v1/sessions' in shown
+    assert "footlights play --url ws://[::1]:1 --token-env NAME" in shown
     assert TOKEN not in shown
 
 
@@ -422,6 +427,13 @@ async def test_an_edited_world_that_the_ledger_does_not_use_is_warned_of(tmp_pat
     assert " warning footlights.serve: The initial world of the settings ([world], cast.world_file or " in warned[2]
     assert "is not used: game.ledger began with another one" in warned[2]
     assert "use another ledger (--ledger PATH)" in warned[2]
+    command = 'footlights world patch FILE --ledger game.ledger --why "..."'
+    assert command in warned[2]
+    (tmp_path / "FILE").write_text('[{"op": "replace", "path": "/purse", "value": 50}]')
+    patched = await trio.run_process([*FOOTLIGHTS, *shlex.split(command)[1:]], cwd=tmp_path, capture_stdout=True)
+    assert patched.stdout.startswith(b"committed ")
+    async with open_server(tmp_path, "--config", "game.toml", "--ws-port", "0", "--http-port", "0") as server:
+        assert (await request(server.http_port, "GET", "/v1/world"))[1] == {"world": {"purse": 50}}
     assert "50" not in warned[2].partition(" warning ")[2]
 
 

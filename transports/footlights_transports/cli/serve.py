@@ -144,7 +144,9 @@ def summary(config: Config, opened: Opened, file: Path | None = None) -> str:
         **({"Traces": str(config.trace.absolute())} if config.trace else {}),
     }
     lines = ["Footlights is open. Ctrl-C closes it.", *(f"  {name:<10} {where}" for name, where in rows.items())]
-    return "\n".join([*lines, "Try:", f"  {one_liner(config, http)}"])
+    token = " --token-env NAME" if config.policy.wants_tokens else ""
+    talk = f"footlights play --url ws{secure}://{host}:{opened.ws_port}{token}"
+    return "\n".join([*lines, "Try one of these, which Ctrl-C ends:", f"  {talk}", f"  {one_liner(config, http)}"])
 
 
 def one_liner(config: Config, http: str) -> str:
@@ -155,4 +157,4 @@ def one_liner(config: Config, http: str) -> str:
     if config.policy.wants_tokens:
         curl += ' -H "Authorization: Bearer $TOKEN"'
     begun = f"""s={http}/v1/sessions/$({curl} -X POST {http}/v1/sessions | cut -d'"' -f4)"""
-    return f"""{begun}; {curl} --json '{{"input": "A room?"}}' $s/turns; {curl} -N $s/events"""
+    return f"""{begun}; {curl} --json '{{"input": "Hello"}}' $s/turns; {curl} -N $s/events"""

@@ -41,6 +41,7 @@ class Tone(StrEnum):
     BAD = "✗"
 
 
+SAID_NOTHING = "(said nothing)"
 CUT = "cut at the limit of tokens; more would have followed"
 _RULE_FAILED = {"rule_error", "rule_overran", "ruling_too_large"}
 """The codes of issues whose `ref` is a rule that their message does not name."""
@@ -64,11 +65,14 @@ class Narration:
         match event.payload:
             case TokenDelta(delta=delta, offset=offset):
                 return self._speech(delta, offset)
-            case TurnFinal(text=text, cut=cut):
-                return [*self._speech(text, 0), *self._stop_speaking(), *([note(Tone.ASIDE, CUT)] if cut else [])]
+            case TurnFinal(text=text, cut=cut, text_forgotten=forgotten):
+                speech = [*self._speech(text, 0), *self._stop_speaking()]
+                remark = CUT if cut else "" if text.strip() or forgotten else SAID_NOTHING
+                return [*speech, *([note(Tone.ASIDE, remark)] if remark else [])]
             case ModelLoading(model_id=model_id, progress=progress):
                 return [*self._stop_speaking(), Loading(model_id, progress)]
-            case ModelReady() as ready if ready.warm_state is not WarmState.HOT:
+            # A warm start of a model on a server only prepares the client: it does not show that the server answers.
+            case ModelReady() as ready if ready.warm_state is WarmState.COLD:
                 return self._note(Tone.ASIDE, _readiness(ready))
             case ToolCallStarted(tool_name=tool_name):
                 return self._note(Tone.ASIDE, f"{tool_name} …")
@@ -146,8 +150,20 @@ def tell_changes(record: CommitRecord) -> list[Piece]:
     """The changes that a commit made to the world, without those that keep its approvals."""
     if record.outcome is not CommitOutcome.OK:
         return []  # its line has said that nothing changed
-    told = [_change(each) for each in record.changes if each.path.split("/")[1:2] != [APPROVALS]]
-    return [note(Tone.ASIDE, "; ".join(told) or "nothing changed")]
+    return [note(Tone.ASIDE, _changes(record) or "nothing changed")]
+
+
+def with_changes(told: list[Piece], record: CommitRecord) -> list[Piece]:
+    """What is told of a commit, and what it changed. If that is nothing, its line says so."""
+    if record.outcome is not CommitOutcome.OK or _changes(record):
+        return [*told, *tell_changes(record)]
+    *before, last = told
+    assert isinstance(last, Line), "a commit has a line"
+    return [*before, Line(f"{last.text}: nothing changed", last.style)]
+
+
+def _changes(record: CommitRecord) -> str:
+    return "; ".join(_change(each) for each in record.changes if each.path.split("/")[1:2] != [APPROVALS])
 
 
 def questions(commit: CommitFinal) -> list[tuple[str, str]]:

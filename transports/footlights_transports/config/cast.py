@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -104,6 +104,7 @@ def _assembled(source: Source, given: Mapping[str, Any]) -> Cast | None:
     budget = source.checked(("budget",), BUDGET, BudgetConfig)
     if len(source.problems) > before:
         return None
+    _warn_of_unused_models(source, personas.values())
     return _attempt(
         source,
         ("cast",),
@@ -185,6 +186,16 @@ def _sampling(source: Source, path: KeyPath) -> dict[str, Any]:
     return {"sampling": source.checked(place, SAMPLING, Sampling)} if source.is_set(place) else {}
 
 
+def _warn_of_unused_models(source: Source, personas: Collection[Persona]) -> None:
+    """Not a problem: a turn may name a model."""
+    names = list(source.table(("models",)))
+    used = {name for persona in personas or (Persona(),) for name in persona.models or names[:1]}
+    for name in names:
+        if name not in used:
+            hint = "name it in the models of a persona, or in the params of a turn."
+            log.warning("%s", source.problem(("models", name), f"is used by no persona: {hint}"))
+
+
 # -- tools, rules, world, personas
 
 
@@ -197,19 +208,25 @@ def _tools(source: Source, import_paths: Iterable[str]) -> list[Tool]:
         if isinstance(each, Iterable) and all(isinstance(tool, Tool) for tool in cast("Iterable[object]", each)):
             tools += cast("Iterable[Tool]", each)
         elif found is not None:
-            source.complain(path, f"names {import_path}, which is neither a tool nor a list of tools.")
+            hint = " Did you forget @tool?" if callable(found) else ""
+            source.complain(path, f"names {import_path}, which is neither a tool nor a list of tools.{hint}")
     return tools
 
 
 def _rules(source: Source, import_paths: Iterable[str]) -> dict[str, Rule]:
     path = ("cast", "rules")
     rules: dict[str, Rule] = {}
+    origins: dict[str, str] = {}
     for import_path in import_paths:
         found = _imported(source, path, import_path)
+        if callable(found):
+            found = {import_path.rpartition(":")[2]: found}
         if isinstance(found, Mapping):
-            rules |= cast("Mapping[str, Rule]", found)
-        elif callable(found):
-            rules[import_path.rpartition(":")[2]] = cast("Rule", found)
+            for name, rule in cast("Mapping[str, Rule]", found).items():
+                if name in rules:
+                    both = f"{origins[name]} and {import_path}"
+                    source.complain(path, f"must name each rule once. Two rules are named {name}: {both}.")
+                rules[name], origins[name] = rule, import_path
         elif found is not None:
             source.complain(path, f"names {import_path}, which is neither a rule nor a mapping of rules.")
     return rules
@@ -234,7 +251,7 @@ def _world(source: Source, given: Mapping[str, Any]) -> Any:
 def _persona(source: Source, path: KeyPath, models: set[str], tools: set[str]) -> Persona:
     given = source.section(path, PERSONA, beside=("sampling",)) | _sampling(source, path)
     facts = _imported(source, (*path, "facts"), given.pop("facts")) if "facts" in given else None
-    chosen: list[str] = given.pop("models", [])
+    chosen: list[str] = given.pop("models", [path[-1]] if path[-1] in models else [])
     if set(chosen) - models:
         source.complain((*path, "models"), f"must be some of {_listed(models, 'models')}.")
     elif len(set(chosen)) < len(chosen):

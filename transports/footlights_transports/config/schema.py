@@ -146,7 +146,10 @@ ANALYST = (Setting("documents", FOLDER, "The folder of .md and .txt files that i
 PERSONA = (
     Setting("text", TEXT, "A description of the character and its way of speaking, for the model.", ""),
     Setting(
-        "models", TEXTS, "The names of its models, each for when those before it fail; the first of all if not set."
+        "models",
+        TEXTS,
+        "The names of its models, each for when those before it fail; if not set, the one of its own name, or else the "
+        "first of all.",
     ),
     Setting("tools", TEXTS, "The names of the tools that it may use; all if not set."),
     Setting("facts", IMPORT, "A function that makes its facts from the world and the speaker."),

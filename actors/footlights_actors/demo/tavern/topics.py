@@ -73,6 +73,7 @@ class Topic(StrEnum):
     GOODBYE = "goodbye"
     HELLO = "hello"
     HOW_ARE_YOU = "how_are_you"
+    HOUR = "hour"
     SMALL_TALK = "small_talk"
     FOREIGN = "foreign"
     NONSENSE = "nonsense"

@@ -88,7 +88,7 @@ _CONTRACTIONS, _PHRASES = replacements(_WORDS["contractions"]), replacements(_WO
 _RANKED_THING = re.compile(
     r"\b(?P<article>an? |the |your |some )?(?P<thing>something |anything |thing "
     r"|whatever is )?(?P<rank>cheap(?:est)?|finest)\b(?! room)"
-    r"(?P<more>(?: (?:thing|stuff|something|you have(?: got)?|you got))*+)(?: (?:to )?(?P<use>drink|beverage"
+    r"(?P<more>(?>(?: (?:thing|stuff|something|you have(?: got)?|you got))*))(?: (?:to )?(?P<use>drink|beverage"
     r"|booze|eat|food|meal|dish))?"
     r"(?: you have(?: got)?| you got)?(?(thing)|(?(use)|(?<! cheap)(?<! cheapest)(?<! finest)))"
     r"(?= (?:[.,!?;]|please|and|for|then|now)|$)"

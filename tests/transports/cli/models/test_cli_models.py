@@ -16,6 +16,7 @@ from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.real_server import open_real_server
 from tests.kit.models.vendor_servers import CHAT, OLLAMA_TAGS, open_vendor_server
+from tests.kit.models.wire_server import Answer, open_wire_server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,6 +156,20 @@ async def test_a_server_that_cannot_be_probed_is_refused_in_one_sentence(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert sentence in error
+
+
+async def test_the_probe_shows_what_a_server_says_about_its_refusal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = '{"error": {"message": "bard needs more memory"}}'
+    async with open_wire_server(Answer((body,), 400, {"Content-Type": "application/json"})) as server:
+        command = ("probe", f"{server.url}/v1", "--model", "bard")
+        assert await trio.to_thread.run_sync(_footlights, monkeypatch, *command) == 2
+    where = f"127.0.0.1:{server.port}"
+    assert capsys.readouterr().err.splitlines() == [
+        f"{where} answered with HTTP 400, and said: bard needs more memory",
+        f"{where} refused the request (HTTP 400).",
+    ]
 
 
 @pytest.mark.parametrize(

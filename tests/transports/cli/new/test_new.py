@@ -123,6 +123,22 @@ def test_the_second_tool_of_the_guide_can_be_added(tmp_path: Path) -> None:
     assert "2 passed" in tests.stdout, tests.stdout
 
 
+def test_the_facts_of_the_guide_replace_those_of_the_template(tmp_path: Path) -> None:
+    game, page = make_game("my-game", tmp_path), ROOT / "docs/how-to/build/start-a-game.md"
+    guide = page.read_text(encoding="utf-8").partition("## Let him remember")[2].partition("\n## ")[0]
+    (known,) = re.findall(r"^```\w+\n(def known.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    ferry = (game / "ferry.py").read_text(encoding="utf-8")
+    changed = re.sub(r"^def known\(.*\n(?: .*\n)+", known, ferry, flags=re.MULTILINE)
+    assert changed != ferry
+    (game / "ferry.py").write_text(changed, encoding="utf-8")
+    (game / "game.toml").write_text((game / "game.toml").read_text(encoding="utf-8") + "fish = 3\n", encoding="utf-8")
+    assert run(game, *FOOTLIGHTS, "serve", "--check").stdout == "game.toml: Configuration OK.\n"
+    done = run(game, *FOOTLIGHTS, "play", said="Take me to the south bank\n")
+    assert (done.returncode, "  · boat: south; purse: 3" in done.stdout) == (0, True)
+    program = "import ferry; print(ferry.known({'boat': 'north', 'fish': 3}, None)[-1])"
+    assert run(game, sys.executable, "-c", program).stdout == "Fact(name='Fish left in the river', text='3')\n"
+
+
 @pytest.mark.parametrize(
     ("line", "message", "kind"),
     [

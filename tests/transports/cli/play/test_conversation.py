@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from contextlib import asynccontextmanager
 from io import FileIO
@@ -208,6 +209,7 @@ async def test_why_names_the_rule_that_refused(quiet_clock: MockClock) -> None:
     assert await play(Script("rent the garden room for 1 coin", "/why"), screen) == 1  # so a piped play exits with 1
     notes = screen.notes(Tone.ASIDE)
     assert "refused by the rule lodging: wrong_price" in notes
+    assert any(re.fullmatch("t1-000001 ended as c-[0-9a-f]{16}: fail_closed", note) for note in notes)
     assert notes[-1] == "nothing changed"
 
 
@@ -226,6 +228,31 @@ async def test_help_names_every_command_and_quit_leaves(quiet_clock: MockClock) 
     assert all(each in shown for each in ("/world", "/why", "/yes", "/quit", "Ctrl-C"))
     assert screen.notes(Tone.BAD) == ["There is no such command. /help shows those that there are."]
     assert screen.notes(Tone.GOOD) == []
+
+
+@pytest.mark.parametrize(("word", "command"), [("quit", "/quit"), (" Exit ", "/quit"), ("help", "/help")])
+async def test_a_command_without_its_slash_is_a_hint_and_no_turn(
+    quiet_clock: MockClock, word: str, command: str
+) -> None:
+    screen = Recorder()
+    await play(Script(word, "I quit"), screen)
+    assert screen.notes(Tone.ASIDE)[0] == f"A command begins with a slash: {command}"
+    assert len(screen.notes(Tone.GOOD)) == 1
+
+
+async def test_commands_may_be_written_in_capitals(quiet_clock: MockClock) -> None:
+    screen = Recorder()
+    await play(Script("/HELP", "/World", "/QUIT", "Hello"), screen)
+    assert (screen.notes(Tone.BAD), screen.notes(Tone.GOOD)) == ([], [])
+
+
+async def test_why_names_the_tool_that_refused(quiet_clock: MockClock) -> None:
+    screen = Recorder()
+    await play(Script("rent the gable room", "/why", "Hello", "/why"), screen)
+    refused = "refused by the tool rent_room: The book has Mirel the tinker in the gable room."
+    notes = screen.notes(Tone.ASIDE)
+    assert notes[notes.index(refused) + 1] == "asked for: nothing"
+    assert notes.count(refused) == 1
 
 
 # -- lines that are no turns

@@ -157,6 +157,9 @@ async def test_a_model_behind_http_speaks_for_the_innkeeper() -> None:
     assert [tool["function"]["name"] for tool in request.body["tools"]][:1] == ["check_rooms"]
 
 
+EXPLAINED = '{"error": {"message": "The cellar is full.", "type": "server_error"}}'
+
+
 @pytest.mark.parametrize(
     ("answer", "key", "line"),
     [
@@ -173,7 +176,7 @@ async def test_a_piped_play_says_why_a_model_failed_and_exits_with_1(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(open_wire_server(Answer(("{}",), answer or 200)))
+        server = await stack.enter_async_context(open_wire_server(Answer((EXPLAINED,), answer or 200)))
         if answer is None:
             await stack.aclose()
         command = [*PLAY, "--model", "openai:bard", "--base-url", f"{server.url}/v1"]
@@ -183,6 +186,9 @@ async def test_a_piped_play_says_why_a_model_failed_and_exits_with_1(
     assert f"  ✗ interrupted: {line.format(where)}\n" in done.stdout.decode()
     assert line.partition(" ")[2].format(where) in done.stderr.decode()
     assert b"xyzzy" not in done.stdout + done.stderr
+    assert b"cellar" not in done.stdout
+    said = f"{where} answered with HTTP {answer}, and said:\n    footlights.errors.ModelError: The cellar is full.\n"
+    assert done.stderr.decode().count(said) == (answer is not None)
 
 
 def test_the_local_model_speaks_for_the_innkeeper(smollm2: Path) -> None:

@@ -143,7 +143,7 @@ def terminal() -> Generator[Terminal]:
 
 
 def test_ctrl_c_in_mid_sentence_interrupts_the_innkeeper_and_ctrl_d_leaves(terminal: Terminal) -> None:
-    terminal.read_until("> ")
+    assert "There is no game.toml in this folder, so you play the tavern.\r\n" in terminal.read_until("> ")
     terminal.type("What does it cost?\n")
     assert "is loading" in terminal.read_until("is ready after a cold start")
     terminal.read_until("In coins")

@@ -100,6 +100,8 @@ def patch_world_of_ledger(
     """Change the world by a commit of the operator.
 
     No rule of the game judges it, and `footlights ledger show` says so. A patch that does not fit changes nothing.
+    The ledger is an option here, and not the first argument as in commands that only read: so that it and FILE cannot
+    be mistaken for one another.
     """
     from footlights_transports.cli.ledger.world_patch import patch_world
 

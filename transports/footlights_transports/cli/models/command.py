@@ -8,6 +8,7 @@ import typer
 
 from footlights.errors import RegistrationError
 from footlights.extras import advice
+from footlights.failures import watch_failures
 from footlights_actors.models.local.weights import KNOWN, WeightsError, cached
 from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.models.auto import told_parameters
@@ -79,7 +80,8 @@ def probe_server(
             from footlights_transports.cli.models.probing import probe_here
         except ModuleNotFoundError as missing:
             raise RegistrationError(f"That needs {missing.name}: {advice('remote')}") from None
-        model, report = probe_here(url, name, key_env)
+        with watch_failures(lambda what, error: typer.echo(f"{what}: {error}", err=True)):
+            model, report = probe_here(url, name, key_env)
     typer.echo(f"{model} at {url}")
     for what, finding in (("streams", report.streams), ("tools", report.calls_tools), ("stops", report.stops)):
         typer.echo(f"  {what:<8} {finding.sentence}")

@@ -12,7 +12,7 @@ import typer
 from footlights.errors import InvalidCommand
 from footlights_actors.models.local.weights import WeightsNotFetched
 from footlights_transports.cli.exit_codes import exit_on_refusal
-from footlights_transports.cli.game_file import found_game_file
+from footlights_transports.cli.game_file import GAME_FILE, found_game_file
 from footlights_transports.cli.models import command as cli_models
 from footlights_transports.cli.models.auto import AUTO, choose_automatically
 from footlights_transports.cli.models.choice import SCRIPTED, notice_about, tavern_with
@@ -74,6 +74,7 @@ def play(
     line was refused.
     """
     from footlights_transports.cli.play.standard_io import play_here
+    from footlights_transports.cli.screen import is_terminal
 
     # A character that the terminal lacks is replaced, instead of a traceback.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
@@ -91,6 +92,8 @@ def play(
         else:
             if model is not None and (file := found_game_file()) is not None:
                 typer.echo(f"{file} is not played: --model plays the tavern.", err=True)
+            elif model is None and is_terminal():
+                typer.echo(f"There is no {GAME_FILE} in this folder, so you play the tavern.")
             opening = _tavern(model or SCRIPTED, base_url, trace=trace, persona=persona)
         code = play_here(opening, as_json=as_json)
     raise typer.Exit(code)

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights import CommitFinal, CommitOutcome, FootlightsError, ToolCallStarted, TurnParams
+from footlights import (
+    CommitFinal,
+    CommitOutcome,
+    ErrorInfo,
+    FootlightsError,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnParams,
+)
 from footlights.authority.pending import is_approval_id
 from footlights.checks import listed
 from footlights_transports.cli.play.explain import tell_help, tell_why, tell_world
 from footlights_transports.cli.play.lines import DISCARDED
 from footlights_transports.cli.screen import Typed
-from footlights_transports.cli.turn_view import Narration, Tone, note, questions, tell_changes
+from footlights_transports.cli.turn_view import Narration, Tone, note, questions, with_changes
 from footlights_transports.client.protocol import ConnectionLost
 
 if TYPE_CHECKING:
@@ -31,6 +39,8 @@ ANSWER_SECONDS = 3.0
 """How long a server may take to answer a cancel."""
 _YES_OR_NO = "[y/n] "
 _WORDS = {"y": True, "yes": True, "n": False, "no": False}
+_WITHOUT_SLASH = {"quit": "/quit", "exit": "/quit", "help": "/help"}
+"""Words that, alone on a line, are meant as a command."""
 
 
 async def converse(
@@ -80,6 +90,8 @@ class Conversation:
         self._last_turn: str | None = None
         self._tools: dict[str, str] = {}
         """The names of the last turn's tools, by the ids of their calls."""
+        self._refusals: list[tuple[str, str]] = []
+        """The tools of the last turn that failed or refused, and why."""
         self._is_unanswered = False
         """Whether the last cancel was not answered."""
         self._is_connected = True
@@ -89,7 +101,7 @@ class Conversation:
 
     async def run(self) -> None:
         async with self._game.subscribe() as stream:
-            while (line := await self._next_line()) is not None and line.strip() != "/quit":
+            while (line := await self._next_line()) is not None and line.strip().casefold() != "/quit":
                 if line.strip():
                     self._screen.show(Typed(line))
                     await self._take(line, stream)
@@ -146,7 +158,7 @@ class Conversation:
 
     async def _obey(self, line: str) -> str | None:
         """Do what a line says, and return the id of the turn that it began, if it did."""
-        match line.strip().split():
+        match _words(line):
             case ["/help"]:
                 self._show(tell_help())
             case ["/world"]:
@@ -160,6 +172,8 @@ class Conversation:
             case ["/yes" | "/no" as answer]:
                 waiting = f"Say which: {answer} ID, of {listed(self._waiting)}." if self._waiting else "Nothing waits."
                 self._screen.show(note(Tone.BAD, waiting))
+            case [word] if (meant := _WITHOUT_SLASH.get(word.casefold())) is not None:
+                self._screen.show(note(Tone.ASIDE, f"A command begins with a slash: {meant}"))
             case [word, *_] if word.startswith("/"):
                 self._screen.show(note(Tone.BAD, "There is no such command. /help shows those that there are."))
             case [word] if self._questions and (yes := _WORDS.get(word.casefold())) is not None:
@@ -172,7 +186,7 @@ class Conversation:
         if self._last_turn is None:
             return [note(Tone.ASIDE, "Nothing was said yet.")]
         record = await self._game.record(self._last_turn)
-        return [] if record is None else tell_why(record, self._tools)
+        return [] if record is None else tell_why(record, self._tools, self._refusals)
 
     # -- turns
 
@@ -185,34 +199,38 @@ class Conversation:
         return await self._game.begin_turn(said, TurnParams(persona=self._persona, approvals=answers))
 
     async def _follow(self, turn_id: str, stream: Events) -> None:
-        self._last_turn, self._tools = turn_id, {}
+        self._last_turn, self._tools, self._refusals = turn_id, {}, []
         narration = Narration(self._game.name)
         async for event in stream.until_commit(turn_id):
             if event.turn_id == turn_id:
-                self._show(narration.tell(event))
-                await self._note(event)
+                await self._note(event, narration.tell(event))
 
-    async def _note(self, event: StreamEvent) -> None:
+    async def _note(self, event: StreamEvent, told: list[Piece]) -> None:
         match event.payload:
             case ToolCallStarted(tool_call_id=call, tool_name=name):
                 self._tools[call] = name
+            case ToolCallResult(tool_name=name, error=ErrorInfo(message=why)):
+                self._refusals.append((name, why))
             case CommitFinal(commit_outcome=outcome) as commit:
                 self.failed += outcome is not CommitOutcome.OK
                 asked = questions(commit)
                 self._questions += asked
                 self._waiting += [id_ for id_, _ in asked]
-                await self._show_commit(event.turn_id)
+                await self._show_commit(event.turn_id, told)
+                return
             case _:
                 pass
+        self._show(told)
 
-    async def _show_commit(self, turn_id: str) -> None:
+    async def _show_commit(self, turn_id: str, told: list[Piece]) -> None:
         try:
             record = await self._game.record(turn_id)
         except FootlightsError as error:
+            self._show(told)
             self._show_refusal(error)
             return
+        self._show(told if record is None else with_changes(told, record))
         if record is not None:
-            self._show(tell_changes(record))
 
     # -- screen
 
@@ -232,3 +250,9 @@ class Conversation:
             self._is_connected = is_connected
             told = (Tone.GOOD, "connected again") if is_connected else (Tone.BAD, "connection lost, trying again …")
             self._screen.show(note(*told))
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line; the command that it begins with in lower case."""
+    first, *rest = line.split()
+    return [first.casefold() if first.startswith("/") else first, *rest]

@@ -22,7 +22,8 @@ Say something, and press Enter.
   /why          what the last turn committed, and why
   /yes ID       approve what waits for you; /no ID refuses it (without ID, if only one does)
   /quit         leave, as Ctrl-D does
-Ctrl-C interrupts a turn. At the prompt it discards the line, and a second one leaves."""
+Ctrl-C interrupts a turn, and what was typed meanwhile is lost. At the prompt it discards
+the line, and a second one leaves."""
 MAX_LINES = 200
 """The most lines of a world that are shown."""
 MAX_DEPTH = 20
@@ -63,9 +64,14 @@ def _has_parts(value: object) -> bool:
     return isinstance(value, dict | list) and value not in ({}, [])
 
 
-def tell_why(record: CommitRecord, tools: Mapping[str, str]) -> list[Piece]:
-    """How the authority came to a commit. `tools` are the names of tools, by the ids of their calls."""
-    rows = [f"{record.turn_id} was committed as {record.commit_id}: {record.outcome}"]
+def tell_why(record: CommitRecord, tools: Mapping[str, str], refusals: Iterable[tuple[str, str]] = ()) -> list[Piece]:
+    """How the authority came to a commit.
+
+    `tools` are the names of tools, by the ids of their calls; `refusals` those that did not succeed, and why.
+    """
+    ended = "was committed as" if record.outcome is CommitOutcome.OK else "ended as"
+    rows = [f"{record.turn_id} {ended} {record.commit_id}: {record.outcome}"]
+    rows += [f"refused by the tool {name}: {why}" for name, why in refusals]
     rows += [f"because: {because(issue)} ({issue.code})" for issue in record.issues]
     if record.outcome is CommitOutcome.OK or record.verdicts:
         rows += [f"asked for: {_intent(each, tools)}" for each in record.intents] or ["asked for: nothing"]

@@ -55,6 +55,8 @@ def ferryman(prompt: Prompt) -> Iterable[Line]:
     bank = re.search(r"\b(north|south|east|west)\b", said)
     if bank:
         return [Say(f"To the {bank[1]} bank, then."), Call("row", {"bank": bank[1]})]
+    if re.match(r"(yes|no|aye|nay)\b", said):  # also after an approval that was asked for with y or n
+        return [Say("So be it.")]
     if re.search(r"\b(cost|fare|much|price|coins?)\b", said):
         return [Say(f"{FARE} coins for the crossing. The river does not bargain, and neither do I.")]
     if re.search(r"\b(cross|across|ferry|row|over|river|boat)\b", said):
