@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from attrs import frozen
 
+from footlights.models.mode_fact import NAME
 from footlights.modes import Activity, detect
 from footlights_actors.models.scripted import Call, Line, Say
 
@@ -30,7 +31,7 @@ def analyst(prompt: Prompt) -> Iterable[Line]:
     activities = detect(prompt.user).activities
     steps = list(dict.fromkeys(_STEPS[each] for each in activities if each in _STEPS))
     if not steps:
-        facts = [line for line in prompt.system.splitlines()[1:] if line.strip()]
+        facts = [line for line in prompt.system.splitlines()[1:] if line.strip() and not line.startswith(f"{NAME}: ")]
         return [Say(_OFFER if activities else _answer(words, facts))]
     offered = {offer.name for offer in prompt.tools}
     if not all(step.tool_name in offered for step in steps):

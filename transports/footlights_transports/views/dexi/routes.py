@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from footlights_transports.views.dexi.runs import Runs
 
 
+ALLOW_HEADER = "footlights-allow"
+"""Of a stream: what to send with the request so that it is executed, if it was not."""
+
+
 class DexiRoutes:
     """The routes, for one server."""
 
@@ -94,7 +98,10 @@ class DexiRoutes:
         return json_response(run.answer())
 
     def _stream(self, run: Run, place: int) -> RunStream[DexiEvent]:
-        return RunStream(run, place, self._access.policy.limits.keep_alive, skips_within=SKIPPED_WITHIN)
+        stream = RunStream(run, place, self._access.policy.limits.keep_alive, skips_within=SKIPPED_WITHIN)
+        if run.allow is not None:
+            stream.headers[ALLOW_HEADER] = "; ".join(f"{name}={value}" for name, value in run.allow.items())
+        return stream
 
     def _run(self, request: Request, user: User) -> Run:
         return self._runs.find(user, path_of(request)["run_id"])

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from footlights.modes import Candidate, ExecutionPolicy
+from footlights.params import Mode
 from footlights_transports.views.base.run_log import RunLog
 from footlights_transports.views.dexi.pure.events import DexiEvent, OutputDelta, to_json
 
@@ -27,6 +29,12 @@ class Run(RunLog[DexiEvent]):
         super().__init__(user, session_id, turn_id, narrator, wall_time)
         self._decision = narrator.decision
 
+    @property
+    def allow(self) -> dict[str, JsonValue] | None:
+        """What to send with the request so that it is executed, if it was not."""
+        denied = self._decision.mode is Mode.CHAT and self._decision.candidate is Candidate.EXECUTION
+        return {"execution_policy": ExecutionPolicy.AUTO.value} if denied else None
+
     def answer(self) -> dict[str, JsonValue]:
         """The whole run as one JSON object."""
         message = "".join(each.event.content for each in self.entries if isinstance(each.event, OutputDelta))
@@ -34,6 +42,7 @@ class Run(RunLog[DexiEvent]):
             "mode": self._decision.mode.value,
             "run_id": self.run_id,
             "message": message,
+            "allow": self.allow,
             "events": [to_json(each.event) for each in self.entries],
         }
 
@@ -44,5 +53,6 @@ class Run(RunLog[DexiEvent]):
             "session_id": self.session_id,
             "turn_id": self.turn_id,
             "is_over": self.is_over,
+            "allow": self.allow,
             "decision": self._decision.document,
         }

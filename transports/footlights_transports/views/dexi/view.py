@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from footlights.checks import listed
 from footlights.errors import RegistrationError
+from footlights.modes import NO_HINTS, ModeHints
 from footlights.redaction.redactor import STANDARD_FIELDS, STANDARD_PATTERNS, Redactor, SecretPattern
 from footlights_transports.config.schema import TEXT, TEXTS, Setting
 from footlights_transports.views.base.run_keeper import UnknownAgent, UnknownRun
@@ -28,12 +29,17 @@ _SETTINGS = (
         "secret_fields", TEXTS, 'Names of further fields whose values runs must not show, such as "maiden name".', ()
     ),
 )
+_MODES = (
+    Setting("work", TEXTS, "Messages that ask for work: one that is much like them is executed.", ()),
+    Setting("chat", TEXTS, "Messages that ask for words only: nothing is executed for one that is much like them.", ()),
+    Setting("veto", TEXTS, "Phrases that forbid any execution, wherever they stand in a message.", ()),
+)
 
 
 class DexiView(View):
     """Narrated runs."""
 
-    sections: ClassVar = {"dexi": _SETTINGS}
+    sections: ClassVar = {"dexi": _SETTINGS, "modes": _MODES}
     routes = (DexiRoutes,)
     schemas = DEXI_SCHEMAS
     errors: ClassVar = {UnknownRun: 404, UnknownAgent: 404}
@@ -49,11 +55,19 @@ class DexiView(View):
             source.complain(("dexi", "chat_agent"), f"is not a persona; there are: {listed(cast.personas)}.")
         patterns = (*STANDARD_PATTERNS, *_patterns(source, given.get("secret_patterns", ())))
         redactor = Redactor(patterns, (*STANDARD_FIELDS, *given.get("secret_fields", ())))
-        return cls(RunSettings(chat_agent=agent, redactor=redactor))
+        return cls(RunSettings(hints=_hints(source), chat_agent=agent, redactor=redactor))
 
     def mount(self, access: SessionAccess) -> Mount:
         runs = Runs(access, self.settings)
         return Mount(view=self, handlers=[DexiRoutes(access, runs)], run=runs.keep)
+
+
+def _hints(source: Source) -> ModeHints:
+    try:
+        return ModeHints(**source.section(("modes",), _MODES))
+    except RegistrationError as error:
+        source.complain(("modes",), f"cannot be used: {error}")
+        return NO_HINTS
 
 
 def _patterns(source: Source, expressions: Iterable[str]) -> Iterator[SecretPattern]:

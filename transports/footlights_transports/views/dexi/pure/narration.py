@@ -62,7 +62,7 @@ from footlights_transports.views.dexi.pure.schema import check_event
 from footlights_transports.views.dexi.pure.steps import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Mapping
 
     from footlights.events import ErrorInfo, Payload, StreamEvent
     from footlights.modes import ModeDecision
@@ -76,7 +76,7 @@ _CANCELED = frozenset(
 class Narrator:
     """The narration of one turn. Each method returns the events to send, in order.
 
-    `tools` are the tools that exist: the name of any other is a model's invention and is not shown. If `checked`, each
+    `tools` are the tools of the agent, and their descriptions: the name of any other is not shown. If `checked`, each
     event is checked against its schema before it is returned; raises `InvalidEvent` then.
     """
 
@@ -87,13 +87,14 @@ class Narrator:
         *,
         agent: str | None = None,
         redactor: Redactor | None = None,
-        tools: Collection[str] | None = None,
+        tools: Mapping[str, str],
         checked: bool = True,
     ) -> None:
         self.run_id = run_id
         self.decision = decision
         self.is_done = False
         self._agent = agent
+        self._tools = tools
         self._safe = SafeRedactor(redactor or Redactor())
         self._checked = checked
         self._out: list[DexiEvent] = []
@@ -129,9 +130,9 @@ class Narrator:
         """The first events, before any of the turn."""
         self._out.append(ModeEvent(self.run_id, self.decision.mode))
         if self.is_execution:
-            self._out.append(PlanNarrative(self.run_id, self._safe(say.plan(self.decision, self._agent))))
+            self._out.append(PlanNarrative(self.run_id, self._safe(say.plan(self.decision, self._agent, self._tools))))
         elif self.decision.candidate is Candidate.EXECUTION:
-            self._out.append(OutputDelta(self._safe(say.denied(self.decision))))
+            self._out.append(OutputDelta(self._safe(say.denied(self.decision, self._tools))))
         return self._sent(now)
 
     def take(self, event: StreamEvent, now: float) -> list[DexiEvent]:
