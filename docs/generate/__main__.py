@@ -219,10 +219,8 @@ _PARTS: dict[str, Callable[[], str]] = {
         modes.conclude,
     ),
     "api-mode-rules": lambda: api.described(
-        modes.IntentRule,
-        modes.VetoRule,
-        modes.IntentRules,
-        modes.tool_hint,
+        modes.ModeHints,
+        modes.feature_named,
         modes.Classifier,
         modes.Classification,
         modes.Assistance,
@@ -266,14 +264,8 @@ _PARTS: dict[str, Callable[[], str]] = {
         redaction.Redactor, redaction.Redacted, redaction.RedactedValue, redaction.SecretPattern
     ),
     "still": recording.still,
-    "mode-rules": intents.rules,
-    "mode-words": intents.lists,
     "mode-vetoes": intents.vetoes,
-    "confusion-built-with": intents.built_with,
     "confusion-held-out": intents.held_out,
-    "confusion-missed": intents.missed,
-    "confusion-reviewer": intents.reviewer,
-    "confusion-reviewer-missed": intents.missed_reviewer,
     "api-statistics": lambda: api.described(
         footlights.StageStatistics, footlights.SessionStatistics, footlights.OutboxStatistics
     ),

@@ -15,7 +15,7 @@ from footlights.modes.features import MARKS, clauses, features
 from footlights.modes.record import Activity, Condition, Confirmation, Intent, IntentKind
 from footlights.modes.rules import NO_HINTS, asking_part, is_taken_back, vetoes_in
 from footlights.modes.weights import standard_weights
-from footlights.modes.words import sentences, word_set
+from footlights.modes.words import COMMA, sentences, word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +45,10 @@ _HINT = 120
 """What a word of a tool's description adds to the score, for two words at most."""
 _NAMED = 1_000
 """What the name of a tool adds."""
+_BEGINS = 700
+"""What it adds to begin with the first word of a tool's name, as in "search the shelves" with `search_shelves`."""
+_COURTESIES = word_set("i we could to like want need let's hi hello dexi kindly not if")
+_JOINTS = frozenset({COMMA, "and", "then", "or"})
 _SHORTEST_HINT = 4
 
 
@@ -84,8 +88,6 @@ class _Found:
 
     def intent(self, content: int, weights: Weights) -> Intent:
         asked = tuple(self.activities) if self.score is not None and self.score > 0 and not self.vetoes else ()
-        if asked and content == 0:
-            asked = (Activity.UNNAMED,)
         met = {condition for each in asked for condition in _REQUIRES[each]}
         if len(asked) > 1:
             met.add(Condition.SEVERAL_PASSES)
@@ -126,18 +128,24 @@ def _read(sentence: Sequence[str], hints: ModeHints, weights: Weights, found: _F
         if found.score is None or score > found.score:
             found.score, found.features = score, names
         if score > 0:
-            found.paths = found.paths or _offers_a_choice(clause, weights)
-            found.activities.update(dict.fromkeys(weights.activities(names)))
+            asked = _activities(clause, names, weights)
+            found.paths = found.paths or ("or" in clause and (len(asked) > 1 or clause[0] == "either"))
+            found.activities.update(dict.fromkeys(asked))
 
 
-def _offers_a_choice(clause: Sequence[str], weights: Weights) -> bool:
-    """Whether a clause offers different kinds of work."""
-    if "or" not in clause:
-        return False
-    place = clause.index("or")
-    one, other = weights.score(clause[:place]), weights.score(clause[place + 1 :])
-    apart = weights.activities(one[1])[0] != weights.activities(other[1])[0] or clause[0] == "either"
-    return one[0] > 0 and other[0] > 0 and apart
+def _activities(clause: Sequence[str], names: set[str], weights: Weights) -> list[str]:
+    """The kinds of work of the parts of a clause that ask for work themselves, or else of the whole."""
+    asked: dict[str, None] = {}
+    part: list[str] = []
+    for word in (*clause, COMMA):
+        if word not in _JOINTS:
+            part.append(word)
+            continue
+        score, of_part = weights.score(part)
+        if score > 0:
+            asked[weights.activity(of_part)] = None
+        part = []
+    return list(asked) or [weights.activity(names)]
 
 
 def _hinted(clause: Sequence[str], names: set[str], hints: ModeHints, weights: Weights) -> Iterator[tuple[str, int]]:
@@ -150,6 +158,9 @@ def _hinted(clause: Sequence[str], names: set[str], hints: ModeHints, weights: W
     said = {word for word in clause if word not in MARKS}
     if any(tool.casefold() in said for tool in hints.tools):
         yield "host.tool", _NAMED
+    verbs = {tool.casefold().partition("_")[0] for tool in hints.tools}
+    if next((word for word in clause if word not in _FILLERS and word not in _COURTESIES), None) in verbs:
+        yield "host.verb", _BEGINS
     shared = sum(len(word) >= _SHORTEST_HINT and word in hints.told and word not in weights.common for word in said)
     if shared:
         yield "host.words", _HINT * min(shared, 2)

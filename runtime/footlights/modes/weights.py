@@ -47,15 +47,14 @@ class Weights:
         names = sorted(found & known.keys(), key=lambda each: (-abs(known[each]), each))
         return tuple(f"{self.version}:{self.lines[each]}" for each in names[:most])
 
-    def activities(self, found: set[str]) -> tuple[str, ...]:
-        """What kinds of work these features ask for, the likeliest first; at least one."""
+    def activity(self, found: set[str]) -> str:
+        """What kind of work these features ask for."""
         scores = {
             name: sum([known[each] for each in found if each in known])
             for name, known in self.of.items()
             if name != WORK
         }
-        ranked = sorted(scores, key=lambda name: (-scores[name], name))
-        return tuple(name for name in ranked if scores[name] > 0) or (ranked[0],)
+        return max(sorted(scores), key=scores.__getitem__)
 
 
 def read_weights(text: str) -> Weights:

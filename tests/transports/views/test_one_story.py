@@ -238,7 +238,7 @@ async def test_a_turn_that_is_canceled_is_the_same_story_everywhere(tmp_path: Pa
     story = await told_of(tmp_path, "Please stay", EventType.TOKEN_DELTA)
     assert story.reason == "canceled"
     assert story.run[-1]["outcome"] == "canceled"
-    assert story.summary == "The run was canceled, and nothing was committed. Steps: 1 completed."
+    assert story.summary == "The run was canceled, and nothing was committed. No tool was run. Steps: 1 completed."
     assert [each["event_type"] for each in story.kgent] == ["chunk", "done"]
     assert story.chat[-2:] == ["The turn was canceled.", "Nothing of the turn was committed."]
     assert story.board == ["The turn was canceled. Nothing of it was committed."]
@@ -259,7 +259,7 @@ async def test_a_tool_that_answers_with_an_error_is_the_same_story_everywhere(tm
     story = await told_of(tmp_path, "Look in the drawer")
     error = only_payload(story.events, ToolCallResult).error
     assert error is not None
-    assert story.summary == "The run is completed. Steps: 1 completed, 1 failed."
+    assert story.summary == "The run is completed. Not done: Open drawer (failed). Steps: 1 completed, 1 failed."
     assert only(story.kgent, "message")[0]["content"] == "Let me see. There."
     assert f"The tool open_drawer failed: {error.code}." in story.chat
     assert story.board == ["A tool failed. It gave no result.", "A turn is committed. Its changes are kept."]
@@ -270,7 +270,10 @@ async def test_a_tool_that_crashes_is_the_same_story_everywhere(tmp_path: Path) 
     assert story.reason == "tool_error"
     assert story.run[-1]["outcome"] == "failed"
     why = "Why (tool_error): A tool crashed. The log says where."
-    assert story.summary == f"The run failed, and nothing was committed. {why} Steps: 1 completed, 1 failed."
+    assert (
+        story.summary
+        == f"The run failed, and nothing was committed. {why} Not done: Drop tray (failed). Steps: 1 completed, 1 failed."
+    )
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
     assert only(story.kgent, "error")[0]["message"].startswith("A tool that the answer needs failed.")
     assert story.chat[-2:] == [

@@ -91,7 +91,9 @@ def denied(decision: ModeDecision, tools: Mapping[str, str]) -> str:
     if not tools:
         told = f"I have not run anything, and I have no tools to {_work(decision) or 'run anything'} with."
     elif fitting:
-        could = _listed([_in_sentence(purpose(tools[name]) if tools[name] else label(name)) for name in fitting], "or")
+        could = _listed(
+            dict.fromkeys(_in_sentence(purpose(tools[name]) if tools[name] else label(name)) for name in fitting), "or"
+        )
         told = f"I have not run anything. I can {could} if you allow it."
     else:
         told = f"I have not run anything. If you allow it, I can use {_listed(map(label, tools))}."
