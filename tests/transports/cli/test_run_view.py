@@ -88,7 +88,7 @@ def in_terminal(events: Sequence[Raw], width: int = 60) -> str:
     return shown_on(TerminalScreen(console, spaced=True), events, out)
 
 
-run_of = partial(dexi_kit.run_of, tools={"search_shelves": "Search the shelves.", "look": "Look."})
+run_of = partial(dexi_kit.run_of, tools={"search_shelves": "Search the shelves.", "weigh": "Weigh."})
 
 
 def executed() -> list[Raw]:

@@ -249,7 +249,7 @@ async def test_a_turn_with_a_tool_is_the_same_story_everywhere(tmp_path: Path) -
     story = await told_of(tmp_path, "Look at the rooms")
     result = only_payload(story.events, ToolCallResult)
     assert (result.error, result.canceled) == (None, False)
-    assert story.summary == "The run is completed. Steps: 2 completed."
+    assert story.summary == "The run is completed. Done: Check rooms. Steps: 2 completed."
     assert only(story.kgent, "message")[0]["content"] == "Let me see. There."
     assert story.chat[-3:] == ["The tool check_rooms is done.", "Let me see. There.", "The turn is committed."]
     assert story.board == ["A turn is committed. Its changes are kept."]
@@ -303,7 +303,7 @@ async def test_a_turn_that_the_rules_refuse_is_the_same_story_everywhere(tmp_pat
     assert said == "Let me see. There."
     (issue,) = story.commit.issues
     assert story.run[-1]["outcome"] == "failed"
-    assert story.summary == "The run failed, and nothing was committed. Steps: 2 completed."
+    assert story.summary == "The run failed, and nothing was committed. Done: Take spoon. Steps: 2 completed."
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
     assert only(story.kgent, "error")[0]["message"].startswith("The answer was not committed, and does not count.")
     assert story.chat[-2:] == [said, f"Nothing of the turn was committed. {issue.message}"]

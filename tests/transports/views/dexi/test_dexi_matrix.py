@@ -104,7 +104,10 @@ def executed(who: str, name: str = "search_shelves", at: float = 0.0, *beats: fl
         (
             at,
             "summary",
-            f"The run is completed. Done: {name.replace('_', ' ').capitalize()}. Steps: 2 completed. Artifacts: 1 read, 0 generated.",
+            (
+                f"The run is completed. Done: {name.replace('_', ' ').capitalize()}. Steps: 2 completed. "
+                "Artifacts: 1 read, 0 generated."
+            ),
         ),
         (at, "done", "completed"),
     ]
@@ -121,8 +124,10 @@ def broken(who: str) -> Sequence:
         (
             0.0,
             "summary",
-            f"The run failed, and nothing was committed. {CRASHED} "
-            "Not done: Search broken (failed). Steps: 1 completed, 1 failed.",
+            (
+                f"The run failed, and nothing was committed. {CRASHED} "
+                "Not done: Search broken (failed). Steps: 1 completed, 1 failed."
+            ),
         ),
         (0.0, "done", "failed"),
     ]
@@ -146,8 +151,10 @@ def canceled(who: str) -> Sequence:
         (
             3.0,
             "summary",
-            "The run was canceled, and nothing was committed. "
-            "Not done: Search slowly (was canceled). Steps: 1 completed, 1 canceled.",
+            (
+                "The run was canceled, and nothing was committed. "
+                "Not done: Search slowly (was canceled). Steps: 1 completed, 1 canceled."
+            ),
         ),
         (3.0, "done", "canceled"),
     ]

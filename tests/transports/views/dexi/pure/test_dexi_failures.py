@@ -100,7 +100,7 @@ def test_a_tool_crash_fails_the_step_and_the_run() -> None:
         ("step_end", "step-2", "failed"),
         (
             "summary",
-            "The run failed, and nothing was committed. Not done: Search documents (failed). Steps: 1 completed, 1 failed.",
+            f"The run failed, and nothing was committed. {UNDONE} Steps: 1 completed, 1 failed.",
         ),
         ("done", "failed"),
     ]
@@ -121,7 +121,10 @@ def test_a_cancel_ends_the_step_and_sends_the_text_so_far(effects: bool, told_of
         ("output_delta", "Wait"),
         (
             "summary",
-            "The run was canceled, and nothing was committed. Not done: Search documents (was canceled). Steps: 1 completed, 1 canceled.",
+            (
+                "The run was canceled, and nothing was committed. "
+                "Not done: Search documents (was canceled). Steps: 1 completed, 1 canceled."
+            ),
         ),
         ("done", "canceled"),
     ]
@@ -173,8 +176,10 @@ def test_a_server_that_closes_ends_the_run_as_unknown_once() -> None:
         ("output_delta", "Wait"),
         (
             "summary",
-            "The run ended, and whether it was committed is not known. "
-            "Not done: Search documents (ended, and how is not known). Steps: 1 completed, 1 of unknown outcome.",
+            (
+                "The run ended, and whether it was committed is not known. "
+                "Not done: Search documents (ended, and how is not known). Steps: 1 completed, 1 of unknown outcome."
+            ),
         ),
         ("done", "unknown"),
     ]
@@ -191,6 +196,7 @@ def test_nothing_follows_the_end() -> None:
     assert narrator.take(events[0], 2) == narrator.silence(9) == narrator.lose_sight(9) == []
 
 
+UNDONE = "Not done: Search documents (failed)."
 BROKEN_OFF = ("summary", "The run could not be told to its end, and whether it was committed is not known.")
 
 

@@ -195,8 +195,10 @@ def test_a_plan_that_cannot_be_carried_out_says_so() -> None:
     [
         (
             ["search", "simulate"],
-            "The agent will search or simulate, whichever is chosen, with Search documents and Simulate cohort, "
-            "and then answer.",
+            (
+                "The agent will search or simulate, whichever is chosen, with Search documents and Simulate cohort, "
+                "and then answer."
+            ),
         ),
         ([], "The agent will prepare an answer. If a tool is run, it is shown as a step."),
     ],
