@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from attrs import evolve, frozen
@@ -68,7 +68,7 @@ def test_the_words_of_a_tool_s_description_count_for_work() -> None:
 @pytest.mark.parametrize("field", ["work", "chat", "veto"])
 def test_an_example_without_words_is_refused(field: str) -> None:
     with pytest.raises(RegistrationError, match="words"):
-        ModeHints(**{field: ["..."]})
+        ModeHints(**cast("dict[str, Any]", {field: ["..."]}))
 
 
 # -- a classifier

@@ -13,8 +13,6 @@ from footlights.modes.words import sentences
 from tests.kit.labelled_intents import DEV, HELD_OUT
 from tests.kit.paths import ROOT
 
-LABELS = [("work", "work"), ("chat", "chat")]
-
 
 def understood(label: str) -> float:
     prompts = [each["text"] for each in HELD_OUT if each["label"] == label]
@@ -22,8 +20,9 @@ def understood(label: str) -> float:
     return sum(detect(text).kind is kind for text in prompts) / len(prompts)
 
 
-@pytest.mark.parametrize(("label", "reached"), [("work", 0.0), ("chat", 0.0)])
+@pytest.mark.parametrize(("label", "reached"), [("work", 0.80), ("chat", 0.87)])
 def test_so_many_of_the_held_out_prompts_are_understood(label: str, reached: float) -> None:
+    """The aims were 0.90 and 0.95, and are missed."""
     assert understood(label) >= reached
 
 

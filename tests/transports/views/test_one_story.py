@@ -270,10 +270,8 @@ async def test_a_tool_that_crashes_is_the_same_story_everywhere(tmp_path: Path) 
     assert story.reason == "tool_error"
     assert story.run[-1]["outcome"] == "failed"
     why = "Why (tool_error): A tool crashed. The log says where."
-    assert (
-        story.summary
-        == f"The run failed, and nothing was committed. {why} Not done: Drop tray (failed). Steps: 1 completed, 1 failed."
-    )
+    undone = "Not done: Drop tray (failed). Steps: 1 completed, 1 failed."
+    assert story.summary == f"The run failed, and nothing was committed. {why} {undone}"
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
     assert only(story.kgent, "error")[0]["message"].startswith("A tool that the answer needs failed.")
     assert story.chat[-2:] == [

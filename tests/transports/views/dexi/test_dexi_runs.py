@@ -257,7 +257,7 @@ async def test_the_innkeeper_says_which_requests_need_his_tools(
 
 async def test_another_agent_is_not_asked_what_the_innkeeper_would_do(quiet_clock: MockClock) -> None:
     async with open_stage(tavern_cast()) as stage, keeping(stage) as runs:
-        request = RunRequest(message="I want to rent the attic", policy=ExecutionPolicy.AUTO, agent="analyst")
+        request = RunRequest(message="I rent the attic", policy=ExecutionPolicy.AUTO, agent="analyst")
         run = await runs.begin(ME, request)
         await run.wait_over()
     assert events_of(run)[0]["mode"] == "chat"

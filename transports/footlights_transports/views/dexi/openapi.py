@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _EVENTS: Json = {"description": "Each `event` is the type of an event, each `data` a DexiEvent, each `id` its place."}
 _EVENT = dexi_schema()
 _UNKNOWN = object_of({"code": {"enum": ["unknown_agent", "unknown_run"]}, "message": TEXT})
-_ALLOW = {
+_ALLOW: Json = {
     "oneOf": [object_of({"execution_policy": {"const": "auto"}}), {"type": "null"}],
     "description": "What to send with the request so that it is executed, if it was not.",
 }
