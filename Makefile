@@ -7,7 +7,7 @@ READY := $(VENV)/.ready-dev
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long test-package test-hosts fuzz coverage weights node-packages check docs recording attack \
+.PHONY: run play test test-fast test-long test-package test-hosts fuzz coverage weights node-packages check docs recording attack train-modes \
   bench bench-peers peers performance determinism clean
 
 run: $(RUN)
@@ -72,6 +72,10 @@ check: $(READY)
 recording: $(READY)
 	$(BIN)/python docs/generate/recording.py
 	$(BIN)/python docs/generate
+
+# The weights by which a request for work is found, from the prompts in benchmarks/modes/labels: half a minute.
+train-modes: $(READY)
+	PYTHONPATH=benchmarks $(BIN)/python -m modes.train
 
 # The docs as a site. A link that leads nowhere, or a page that is in no table of contents, is an error.
 docs: $(VENV)/.ready-docs

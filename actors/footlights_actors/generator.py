@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from footlights.authority.approvals import answered
 from footlights.errors import IllegalTransition, ModelError, ModelTimeout, ModelUnavailable
 from footlights.failures import contained, is_failure, leaves
+from footlights.models.mode_fact import mode_fact
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.prompts import Fact, facts_of, fitted, no_facts
 from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING
@@ -73,6 +74,9 @@ async def generate(
         max_tokens=tokens_left,
     )
     facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view(), turn.speaker)
+    if turn.mode_decision is not None:
+        told = mode_fact(turn.mode_decision, [each.name for each in _offers(turn.cast, persona)])
+        facts = (told, *facts)
     if turn.params.approvals:
         facts = (*_answers(turn, services.committed_world.view()), *facts)
     for tool_round in count(1):

@@ -229,10 +229,8 @@ _PARTS: dict[str, Callable[[], str]] = {
         modes.conclude,
     ),
     "api-mode-rules": lambda: api.described(
-        modes.IntentRule,
-        modes.VetoRule,
-        modes.IntentRules,
-        modes.tool_hint,
+        modes.ModeHints,
+        modes.feature_named,
         modes.Classifier,
         modes.Classification,
         modes.Assistance,
@@ -279,14 +277,8 @@ _PARTS: dict[str, Callable[[], str]] = {
     "config-redaction": settings.redaction,
     "redaction-recall": lambda: recall.table_of(DOCS.parent / "tests/runtime/redaction/corpus"),
     "still": recording.still,
-    "mode-rules": intents.rules,
-    "mode-words": intents.lists,
     "mode-vetoes": intents.vetoes,
-    "confusion-built-with": intents.built_with,
     "confusion-held-out": intents.held_out,
-    "confusion-missed": intents.missed,
-    "confusion-reviewer": intents.reviewer,
-    "confusion-reviewer-missed": intents.missed_reviewer,
     "api-statistics": lambda: api.described(
         footlights.StageStatistics, footlights.SessionStatistics, footlights.OutboxStatistics
     ),

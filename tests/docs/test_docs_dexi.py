@@ -42,7 +42,7 @@ def joined(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     for event in events:
         last = kept[-1] if kept else {"type": ""}
-        if not (last["type"] == event["type"] == "output_delta" and "Nothing was run" not in last["content"]):
+        if not (last["type"] == event["type"] == "output_delta" and "I have not run anything" not in last["content"]):
             kept.append(event)
     return kept
 

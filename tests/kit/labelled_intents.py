@@ -1,35 +1,17 @@
-"""The labelled prompts that ship with the docs."""
+"""The labelled prompts that judge the modes: those of `dev`, which the weights know, and the held-out ones."""
 
 from __future__ import annotations
 
-from attrs import frozen
+import json
+from typing import Any
 
-from footlights.modes import Candidate, Confirmation
 from tests.kit.paths import ROOT
 
-_FOLDER = ROOT / "docs/reference"
+
+def labelled(name: str) -> list[dict[str, Any]]:
+    file = ROOT / f"tests/runtime/modes/labels/{name}.jsonl"
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-@frozen
-class Labelled:
-    message: str
-    candidate: Candidate
-    confirmation: Confirmation | None
-
-
-def labelled(name: str) -> list[Labelled]:
-    _, *rows = (_FOLDER / f"intents-{name}.tsv").read_text(encoding="utf-8").splitlines()
-    cells = [row.split("\t") for row in rows]
-    return [
-        Labelled(
-            message.replace("\\n", "\n"),
-            Candidate(candidate),
-            None if confirmation == "-" else Confirmation(confirmation),
-        )
-        for candidate, confirmation, message in cells
-    ]
-
-
-BUILT_WITH = labelled("built-with")
+DEV = labelled("dev")
 HELD_OUT = labelled("held-out")
-REVIEWER = labelled("reviewer")

@@ -42,7 +42,7 @@ def test_what_is_pure_comes_without_trio() -> None:
     found = modules_after(
         "from footlights import laws, wire\nfrom footlights.modes import decide\nlaws.check, wire.decode"
     )
-    assert {"footlights.laws.checker", "footlights.modes.standard", "footlights.wire.reading"} <= found
+    assert {"footlights.laws.checker", "footlights.modes.weights", "footlights.wire.reading"} <= found
     assert not within(found, "trio sqlite3")
 
 
@@ -52,7 +52,7 @@ def test_what_is_pure_comes_without_trio() -> None:
         "sqlite3 footlights.authority.ledger.sqlite.ledger",
         "footlights.wire.reading",
         "footlights.laws footlights.testing",
-        "footlights.modes.standard footlights.modes.detection footlights.modes.rules",
+        "footlights.modes.weights footlights.modes.detection footlights.modes.rules",
         "footlights_transports.views.kgent.pure footlights_transports.views.mission.pure",
         "asyncio importlib.metadata hypothesis pytest rich typer",
     ],

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
         IntentKind,
         ModeDecision,
     )
-    from footlights.modes.rules import IntentRule, IntentRules, VetoRule, tool_hint
+    from footlights.modes.rules import NO_HINTS, ModeHints
     from footlights.modes.stages import authorize, conclude, decide, determine
-    from footlights.modes.standard import STANDARD_RULES
+    from footlights.modes.weights import feature_named
 
 __all__ = [
-    "STANDARD_RULES",
+    "NO_HINTS",
     "Activity",
     "Assistance",
     "Candidate",
@@ -46,17 +46,15 @@ __all__ = [
     "ExecutionPolicy",
     "Intent",
     "IntentKind",
-    "IntentRule",
-    "IntentRules",
     "ModeDecision",
-    "VetoRule",
+    "ModeHints",
     "authorize",
     "conclude",
     "decide",
     "detect",
     "determine",
+    "feature_named",
     "heed",
-    "tool_hint",
 ]
 
 _HOMES = {
@@ -66,9 +64,9 @@ _HOMES = {
         "Activity Assistance Candidate Condition Confirmation Determination ExecutionPolicy Intent IntentKind "
         "ModeDecision"
     ),
-    "footlights.modes.rules": "IntentRule IntentRules VetoRule tool_hint",
+    "footlights.modes.rules": "NO_HINTS ModeHints",
     "footlights.modes.stages": "authorize conclude decide determine",
-    "footlights.modes.standard": "STANDARD_RULES",
+    "footlights.modes.weights": "feature_named",
 }
 
 if not TYPE_CHECKING:  # a checker that saw these would believe in any name

@@ -13,13 +13,12 @@ from attrs import evolve, field, frozen
 from attrs.converters import optional
 
 from footlights.errors import RegistrationError
-from footlights.modes.record import Assistance, Condition, Confirmation, IntentKind
+from footlights.modes.record import Activity, Assistance, Condition, Confirmation, IntentKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from footlights.modes.record import Intent
-    from footlights.modes.rules import IntentRules
 
 _BAD_ID = "A classifier's id is lower-case letters, digits and . _ : / @ -."
 _ID = re.compile(r"[a-z0-9][a-z0-9_.:/@-]{0,127}")
@@ -40,7 +39,7 @@ class Classification:
     kind: IntentKind = field(converter=IntentKind)
     """Conversation or work."""
     activities: tuple[str, ...] = field(default=(), converter=_strings)
-    """The kinds of work: only activities that the rules know."""
+    """The kinds of work: members of `Activity`."""
     conditions: tuple[Condition, ...] = field(default=(), converter=_conditions)
     """The conditions for execution that it meets. Work always meets `work_requested`."""
     confirmation: Confirmation | None = field(default=None, converter=optional(Confirmation))
@@ -60,22 +59,22 @@ class Classifier(Protocol):
         ...
 
 
-def consult(classifier: Classifier, message: str, intent: Intent, rules: IntentRules) -> Intent:
+def consult(classifier: Classifier, message: str, intent: Intent) -> Intent:
     """The intent after asking this classifier. Raises only `RegistrationError`, for an id that cannot be recorded."""
     classifier_id = check_classifier_id(classifier)
     try:
-        return heed(classifier.classify(message, intent), classifier_id, intent, rules)
+        return heed(classifier.classify(message, intent), classifier_id, intent)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - a boundary: a classifier of any kind may fail in any way
         return _assisted(intent, classifier_id, Assistance.FAILED)
 
 
-def heed(answer: Classification | None, classifier_id: str, intent: Intent, rules: IntentRules) -> Intent:
+def heed(answer: Classification | None, classifier_id: str, intent: Intent) -> Intent:
     """The intent after this answer. A host that asked a model beforehand calls it directly."""
     if answer is None:
         return _assisted(intent, classifier_id, Assistance.ABSTAINED)
-    if not set(answer.activities) <= rules.activities:
+    if not set(answer.activities) <= set(Activity):
         return _assisted(intent, classifier_id, Assistance.FAILED)
     if intent.vetoes:
         return _assisted(intent, classifier_id, Assistance.OVERRULED)

@@ -1,162 +1,175 @@
-"""Detection, the first stage: finds by rules what a message asks for.
+"""Detection, the first stage: finds what a message asks for, by rules and by weighted features.
 
-The same message always gives the same record. Detection takes time linear in the length of the message and never
-raises.
+The rules take out what certainly asks for nothing. Each clause that is left is scored, and the message asks for work
+if one of them does. The same message always gives the same record. Detection takes time linear in the length of the
+message and never raises.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
+from attrs import define, field
 
-from footlights.modes.clauses import Speech, clauses, mentions, read
-from footlights.modes.record import Condition, Confirmation, Intent, IntentKind
-from footlights.modes.speech import FILLERS, LEADS, Lead
-from footlights.modes.standard import STANDARD_RULES
-from footlights.modes.words import COMMA, sentences
+from footlights.modes.features import MARKS, clauses, features
+from footlights.modes.record import Activity, Condition, Confirmation, Intent, IntentKind
+from footlights.modes.rules import NO_HINTS, asking_part, is_taken_back, vetoes_in
+from footlights.modes.weights import standard_weights
+from footlights.modes.words import COMMA, sentences, word_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from footlights.modes.clauses import Clause, Reading
-    from footlights.modes.rules import IntentRule, IntentRules, VetoRule
+    from footlights.modes.rules import ModeHints
+    from footlights.modes.weights import Weights
 
-_REFERENT_WORDS = 4
-"""A request such as "simulate them" is clear if the rest of the message has at least this many words of content."""
-
-_LAST_WORDS = 8
-"""A veto takes back only if fewer words follow it, all of them fillers. "Never mind the costs" takes back nothing."""
-
-_INHERITS: dict[Speech, frozenset[str]] = {
-    Speech.QUESTION: frozenset({",", "and", "or"}),
-    Speech.STATEMENT: frozenset({"and", "or"}),
-    Speech.BAN: frozenset({"and", "or"}),
+_FILLERS = word_set("""
+    a an the some any my your our it this that these those them me us you one all again now please pls for once more too
+    also as well then just first next quickly here there right away thanks thank at and or something anything stuff
+    thing things dexi do can will would mind of ok yes go ahead , ? !
+""")
+"""Words that do not say what to work on."""
+_REQUIRES: Mapping[str, tuple[Condition, ...]] = {
+    Activity.SEARCH: (Condition.WORK_REQUESTED, Condition.TOOLS_NEEDED),
+    Activity.SIMULATE: (Condition.WORK_REQUESTED, Condition.TOOLS_NEEDED, Condition.ARTIFACTS),
+    Activity.EVALUATE: (Condition.WORK_REQUESTED,),
+    Activity.GENERATE: (Condition.ARTIFACTS,),
+    Activity.CHANGE: (Condition.TOOLS_NEEDED, Condition.ARTIFACTS),
+    Activity.DELETE: (Condition.TOOLS_NEEDED, Condition.ARTIFACTS),
+    Activity.TOOL: (Condition.TOOLS_NEEDED,),
+    Activity.UNNAMED: (Condition.TOOLS_NEEDED,),
 }
-"""The links over which a clause that is not explicit is said in the same way as the previous one."""
+_ALIKE = 50
+"""The percentage of features that a clause shares with an example of the host that decides about it."""
+_HINT = 120
+"""What a word of a tool's description adds to the score, for two words at most."""
+_NAMED = 1_000
+"""What the name of a tool adds."""
+_BEGINS = 700
+"""What it adds to begin with the first word of a tool's name, as in "search the shelves" with `search_shelves`."""
+_COURTESIES = word_set("i we could to like want need let's hi hello dexi kindly not if")
+_JOINTS = frozenset({COMMA, "and", "then", "or"})
+_SHORTEST_HINT = 4
 
 
-def detect(message: str, rules: IntentRules = STANDARD_RULES) -> Intent:
+def detect(message: str, hints: ModeHints = NO_HINTS) -> Intent:
     """What this message asks for."""
+    weights = standard_weights()
     found = _Found()
-    said = sentences(message)
-    for sentence in said:
-        _read_sentence(sentence, rules, found)
-    content = sum(word not in FILLERS for sentence in said for word in sentence)
-    return found.intent(content)
+    content = 0
+    for sentence in sentences(message):
+        content += sum(word not in _FILLERS for word in sentence)
+        _read(sentence, hints, weights, found)
+    return found.intent(content, weights)
+
+
+def units(message: str) -> list[tuple[str, ...]]:
+    """The clauses of a message that may ask for something, from which the weights are learned."""
+    found: list[tuple[str, ...]] = []
+    for sentence in sentences(message):
+        text = " ".join(sentence)
+        if any(vetoes_in(text, NO_HINTS)):
+            return []
+        found = [] if is_taken_back(text) else [*found, *filter(None, clauses(asking_part(sentence)[0]))]
+    return found
 
 
 @define
 class _Found:
-    """The rules that matched so far, in the order of the message."""
+    """What was found so far, in the order of the message."""
 
-    requests: dict[str, IntentRule] = field(factory=dict[str, "IntentRule"])
-    negated: dict[str, None] = field(factory=dict[str, None])
-    mentioned: dict[str, None] = field(factory=dict[str, None])
+    rules: dict[str, None] = field(factory=dict[str, None])
     vetoes: dict[str, None] = field(factory=dict[str, None])
-    clear: bool = False
-    vague_words: int = 0
+    activities: dict[str, None] = field(factory=dict[str, None])
     paths: bool = False
+    score: int | None = None
+    """Of the clause that asks for work most clearly."""
+    features: set[str] = field(factory=set[str])
 
-    def take_back(self) -> None:
-        self.negated.update(dict.fromkeys(self.requests))
-        self.requests.clear()
-        self.clear = self.paths = False
-        self.vague_words = 0
-
-    def intent(self, content: int) -> Intent:
-        if self.vetoes:
-            self.take_back()
-        requests = self.requests.values()
+    def intent(self, content: int, weights: Weights) -> Intent:
+        asked = tuple(self.activities) if self.score is not None and self.score > 0 and not self.vetoes else ()
+        met = {condition for each in asked for condition in _REQUIRES[each]}
+        if len(asked) > 1:
+            met.add(Condition.SEVERAL_PASSES)
         return Intent(
-            kind=IntentKind.EXECUTION if requests else IntentKind.CONVERSATIONAL,
-            activities=tuple(dict.fromkeys(rule.activity for rule in requests)),
-            rule_ids=tuple(self.requests),
-            negated=tuple(self.negated),
-            mentioned=tuple(each for each in self.mentioned if each not in self.requests),
+            kind=IntentKind.EXECUTION if asked else IntentKind.CONVERSATIONAL,
+            activities=asked,
+            rule_ids=tuple(self.rules),
             vetoes=tuple(self.vetoes),
-            conditions=_conditions(requests),
-            confirmation=self._confirmation(content),
+            score=self.score,
+            features=weights.strongest(self.features),
+            conditions=tuple(each for each in Condition if each in met),
+            confirmation=self._confirmation(asked, content),
         )
 
-    def _confirmation(self, content: int) -> Confirmation | None:
-        if any(rule.destructive for rule in self.requests.values()):
+    def _confirmation(self, asked: tuple[str, ...], content: int) -> Confirmation | None:
+        if Activity.DELETE in asked:
             return Confirmation.DESTRUCTIVE
-        if self.paths:
+        if asked and self.paths:
             return Confirmation.DIFFERENT_PATHS
-        if self.requests and not self.clear and content - self.vague_words < _REFERENT_WORDS:
-            return Confirmation.AMBIGUOUS
-        return None
+        return Confirmation.AMBIGUOUS if asked and content <= 1 else None
 
 
-def _conditions(requests: Iterable[IntentRule]) -> tuple[Condition, ...]:
-    met = {condition for rule in requests for condition in rule.conditions}
-    if len({rule.activity for rule in requests}) > 1:
-        met.add(Condition.SEVERAL_PASSES)
-    return tuple(each for each in Condition if each in met)
+def _read(sentence: Sequence[str], hints: ModeHints, weights: Weights, found: _Found) -> None:
+    text = " ".join(sentence)
+    found.vetoes.update(dict.fromkeys(vetoes_in(text, hints)))
+    if is_taken_back(text):
+        found.rules["rule.taken_back"] = None
+        found.score, found.paths = None, False
+        found.activities.clear()
+        return
+    asking, rules = asking_part(sentence)
+    found.rules.update(dict.fromkeys(rules))
+    for clause in clauses(asking):
+        score, names = weights.score(clause)
+        for rule, change in _hinted(clause, names, hints, weights):
+            found.rules[rule] = None
+            score += change
+        if found.score is None or score > found.score:
+            found.score, found.features = score, names
+        if score > 0:
+            asked = _activities(clause, names, weights)
+            found.paths = found.paths or ("or" in clause and (len(asked) > 1 or clause[0] == "either"))
+            found.activities.update(dict.fromkeys(asked))
 
 
-def _read_sentence(sentence: Sequence[str], rules: IntentRules, found: _Found) -> None:
-    before: Reading | None = None
-    for clause in clauses(sentence, rules):
-        reading = read(clause.words, rules)
-        if before is not None and not reading.explicit and clause.link in _INHERITS.get(before.speech, ()):
-            reading = evolve(reading, speech=before.speech)
-        _keep(clause, reading, rules, found)
-        if clause.link == "or" and before is not None and before.speech is reading.speech is Speech.REQUEST:
-            found.paths |= before.choice or _activities(before) != _activities(reading)
-        before = reading
-    _obey_vetoes(sentence, rules, found)
+def _activities(clause: Sequence[str], names: set[str], weights: Weights) -> list[str]:
+    """The kinds of work of the parts of a clause that ask for work themselves, or else of the whole."""
+    asked: dict[str, None] = {}
+    part: list[str] = []
+    for word in (*clause, COMMA):
+        if word not in _JOINTS:
+            part.append(word)
+            continue
+        score, of_part = weights.score(part)
+        if score > 0:
+            asked[weights.activity(of_part)] = None
+        part = []
+    return list(asked) or [weights.activity(names)]
 
 
-def _activities(reading: Reading) -> set[str]:
-    return {rule.activity for rule in reading.rules}
+def _hinted(clause: Sequence[str], names: set[str], hints: ModeHints, weights: Weights) -> Iterator[tuple[str, int]]:
+    """The hints of the host that apply to this clause, and what each adds to its score."""
+    if hints is NO_HINTS:
+        return
+    for rule, examples, change in (("host.work", hints.work, 10_000), ("host.chat", hints.chat, -10_000)):
+        if any(_alike(names, each, weights) for each in examples):
+            yield rule, change
+    said = {word for word in clause if word not in MARKS}
+    if any(tool.casefold() in said for tool in hints.tools):
+        yield "host.tool", _NAMED
+    verbs = {tool.casefold().partition("_")[0] for tool in hints.tools}
+    if next((word for word in clause if word not in _FILLERS and word not in _COURTESIES), None) in verbs:
+        yield "host.verb", _BEGINS
+    shared = sum(len(word) >= _SHORTEST_HINT and word in hints.told and word not in weights.common for word in said)
+    if shared:
+        yield "host.words", _HINT * min(shared, 2)
 
 
-def _keep(clause: Clause, reading: Reading, rules: IntentRules, found: _Found) -> None:
-    ids = {rule.id: rule for rule in reading.rules}
-    if reading.speech is Speech.REQUEST:
-        found.requests.update(ids)
-        if reading.vague:
-            found.vague_words += sum(word not in FILLERS for word in clause.words)
-        else:
-            found.clear = True
-    elif reading.speech is Speech.BAN:
-        found.negated.update(dict.fromkeys(ids))
-    else:
-        found.mentioned.update((rule.id, None) for rule in mentions(clause.words, rules))
-
-
-def _obey_vetoes(sentence: Sequence[str], rules: IntentRules, found: _Found) -> None:
-    for veto in _refusals(sentence, rules):
-        found.take_back()
-        found.negated[veto.id] = None
-    for place in range(len(sentence)):
-        for end, veto in rules.vetoing.matches(sentence, place):
-            if veto.alone:
-                continue
-            if not veto.takes_back:
-                found.vetoes[veto.id] = None
-            elif len(sentence) - end < _LAST_WORDS and all(word in FILLERS for word in sentence[end:]):
-                found.take_back()
-                found.negated[veto.id] = None
-
-
-def _refusals(sentence: Sequence[str], rules: IntentRules) -> list[VetoRule]:
-    """The vetoes in a sentence that says nothing else except courtesies."""
-    words = [word for word in sentence if word != COMMA]
-    refusals: list[VetoRule] = []
-    place = 0
-    while place < len(words):
-        refusal = next(((end, veto) for end, veto in rules.vetoing.matches(words, place) if veto.alone), None)
-        lead = LEADS.longest(words, place)
-        if refusal is not None:
-            place = refusal[0]
-            refusals.append(refusal[1])
-        elif lead is not None and lead[1] in (Lead.OPENER, Lead.NOW):
-            place = lead[0]
-        elif words[place] in FILLERS:
-            place += 1
-        else:
-            return []
-    return refusals
+def _alike(names: set[str], example: str, weights: Weights) -> bool:
+    """Whether a clause shares at least half of the features of both with a clause of an example."""
+    for sentence in sentences(example):
+        others = features(sentence, weights.common)
+        if 100 * len(names & others) >= _ALIKE * len(names | others):
+            return True
+    return False

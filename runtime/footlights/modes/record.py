@@ -1,7 +1,7 @@
 """Records of the three stages: what a request asks for, what that requires, and what was allowed.
 
-Every string in a record is the id of a rule or classifier, or a value of a closed set. A record holds no word of the
-message, so it can be stored, shown and logged.
+Every string in a record is the id of a rule, feature or classifier, or a value of a closed set. A record holds no word
+of the message, so it can be stored, shown and logged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class IntentKind(StrEnum):
 
 
 class Activity(StrEnum):
-    """Kinds of work that the standard rules recognise. A host's own rules may name others."""
+    """Kinds of work."""
 
     SEARCH = "search"
     """Find or read documents."""
@@ -112,13 +112,13 @@ class Intent:
     activities: tuple[str, ...] = ()
     """The kinds of work, in the order of the message."""
     rule_ids: tuple[str, ...] = ()
-    """The rules that matched a request."""
-    negated: tuple[str, ...] = ()
-    """The rules that matched something the message forbids or takes back."""
-    mentioned: tuple[str, ...] = ()
-    """The rules that matched something the message only mentions."""
+    """The rules that took something out of the message, and the hints of the host that applied; or `approval`."""
     vetoes: tuple[str, ...] = ()
     """The rules that matched a ban on any execution."""
+    score: int | None = None
+    """How far the clause that asks most clearly is from chat; positive for work, None without one."""
+    features: tuple[str, ...] = ()
+    """The features of that clause that weigh most, as references: `feature_named` gives their names."""
     conditions: tuple[Condition, ...] = ()
     """The conditions that the requests meet, in the order of `Condition`."""
     confirmation: Confirmation | None = None
@@ -135,9 +135,9 @@ class Intent:
             "kind": self.kind.value,
             "activities": [str(each) for each in self.activities],
             "rule_ids": list(self.rule_ids),
-            "negated": list(self.negated),
-            "mentioned": list(self.mentioned),
             "vetoes": list(self.vetoes),
+            "score": self.score,
+            "features": list(self.features),
             "classifier": self.classifier,
             "assistance": None if self.assistance is None else self.assistance.value,
         }

@@ -1,176 +1,138 @@
-"""Rules: which words ask for which work, and which forbid it."""
+"""Rules: what is certain about the words of a sentence, whatever they are about. They have the last word.
+
+A rule takes out the part of a sentence that asks for nothing: a ban, what somebody else said, a question about a thing,
+a mere thought. A veto forbids any execution, or takes back what was asked before it. They are for English.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from footlights.errors import RegistrationError
-from footlights.modes.record import Activity, Condition
-from footlights.modes.words import PhraseTable, phrase_list, sentences, word_set
+from footlights.modes.words import COMMA, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-_ID = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-_DOUBLED = word_set("run get dig scan plot skim drop set begin cut")
-"""Verbs whose last letter is doubled before -ing."""
+_BEGIN = r"(?:(?<=, )|(?<= but )|^)(?:(?:please|just|so|and|ok|okay|well|no|just) )*"
+_END = r"(?:(?! , | but | and then | then ).)*"
+_BANS = (
+    r"(?:(?:do not|don't|dont|never|you (?:must|should|may|can)(?: not|n't)|let's not|try not to|"
+    r"refrain from|avoid|hold off|"
+    r"(?:there(?:'s| is) )?no need (?:to|for)|(?:you )?do(?: not|n't) (?:need|have) to|i (?:do not|don't) want you to|"
+    r"i (?:would|'d) rather (?:you )?not|i'd rather (?:not|you did(?: not|n't))|instead of|rather than|"
+    r"under no circumstances|"
+    r"nobody asked you to)\b(?! (?:forget|hesitate|worry|bother|mind)))"
+)
+_ABOUT = (
+    r"(?:(?:can|could|would|will) you )?(?:please )?(?:explain|define|describe|teach me|tell me (?:why|how to|about|a)|"
+    r"what (?:is|are|was) (?:an?|your|the (?:difference|point|idea|purpose|meaning|best way))|"
+    r"what's (?:an?|your|the (?:difference|point|idea|purpose|meaning|best way))|what (?:does|do) .* mean|"
+    r"how (?:do|does|would|should) (?:i|you|we|one|people)|how (?:does|do) (?!(?:the|our|my) )|how to|why would|"
+    r"why do people|is it (?:possible|wise|a good idea|hard|safe) to|"
+    r"are you able to|are you allowed to|do you know how)\b"
+)
+_OTHERS = (
+    r"(?:he|she|they|my (?!name)\w+|the (?:manual|note|sign|button|poster|label)) (?:\w+ )?"
+    r"(?:said|says|say|told|tells|asked|asks|wants|wanted|reads|goes)\b"
+)
+_GREETING = r"(?:(?:hi|hello|hey|so|and|ok|please|but|in plain words) ?(?: , )?)"
+_THOUGHTS = r"(?:what if|suppose|supposing|imagine|pretend|let's say|say i (?:were|was)|were i|if i were|if i asked)\b"
 
+_RULES: Mapping[str, re.Pattern[str]] = {
+    "rule.ban": re.compile(f"{_BEGIN}{_BANS}{_END}|(?:^| )without (?:actually |even )?\\w+ing\\b{_END}"),
+    "rule.others": re.compile(_BEGIN + _OTHERS + _END),
+    "rule.about": re.compile(f"^{_GREETING}*{_ABOUT}(?:(?! and then | then ).)*"),
+    "rule.thought": re.compile(f"^{_THOUGHTS}.*"),
+}
+"""By id, the part of a sentence that asks for nothing."""
 
-def _conditions(given: Iterable[str]) -> tuple[Condition, ...]:
-    try:
-        return tuple(Condition(each) for each in given)
-    except ValueError:
-        raise RegistrationError(f"The conditions of a rule are some of {', '.join(Condition)}.") from None
-
-
-def _phrases(given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise RegistrationError("Give phrases as a list, not as one string.")
-    return tuple(_folded(each) for each in given)
-
-
-def _words(given: Iterable[str]) -> frozenset[str]:
-    words = frozenset(_phrases(given))
-    if any(" " in word for word in words):
-        raise RegistrationError("What a rule is about, and its things, are single words.")
-    return words
-
-
-def _folded(phrase: str) -> str:
-    found = sentences(phrase)
-    if len(found) != 1:
-        raise RegistrationError("A phrase of a rule must be words, and not more than one sentence.")
-    return " ".join(found[0])
+VETOES: Mapping[str, tuple[str, ...]] = {
+    "veto.no_tools": (
+        r"(?:no|without|without any|without using|without using any) tools?(?: calls?)?",
+        r"(?:don't|do not) (?:use|call) (?:any )?tools",
+        "no-tools?",
+    ),
+    "veto.run_nothing": (
+        r"(?:don't|do not|dont) (?:run|execute|start|do) anything(?: yet)?",
+        r"without (?:running|executing) anything",
+        "no execution",
+        "run nothing",
+        "execute nothing",
+    ),
+    "veto.only_talk": (r"(?:just|only) (?:chat|talk)", "words only"),
+}
+"""By id, what forbids any execution, wherever it stands."""
+_TAKEN_BACK = re.compile(
+    r"(?:^| )(?:never mind|nevermind|forget (?:it|that)|scratch that|just kidding|(?:don't|do not) (?:actually )?"
+    r"run it|"
+    r"without (?:actually )?(?:running|executing) it|on second thoughts? no|not)"
+    r"(?: (?:thanks|thank|you|please|then|now|,))*$"
+)
+"""What takes back the request before it, at the end of a sentence."""
+_REFUSED = re.compile(
+    r"(?=.*\b(?:no|nope|nah|not|don't|dont|second|stop)\b)(?:(?:no|nope|nah|not (?:now|yet|today)|"
+    r"(?:don't|do not|dont)(?: do (?:it|that))?|on second thoughts?|stop|wait|thanks|thank you|please|"
+    r"way|actually|sorry|,|!)"
+    r"(?: |$))+"
+)
+"""A sentence that says nothing else takes back what was asked before."""
+_FOLLOWING = re.compile(r"^(?:(?:,|and|but|then|so) )+")
 
 
 @frozen(kw_only=True)
-class IntentRule:
-    """Words that ask for some work. Raises `RegistrationError` for a rule that could never match.
+class ModeHints:
+    """What a host adds to the judgement of a message. Raises `RegistrationError` for examples that have no words."""
 
-    A request begins with a verb ("simulate 200 people") or with a verb and a thing ("run a simulation"), or asks for
-    the thing by name ("I need a simulation"). All are matched as whole words, verbs in the form that a request has.
-    """
-
-    id: str
-    """Stable, in lower case; records refer to the rule by it."""
-    activity: str
-    """The kind of work."""
-    conditions: tuple[Condition, ...] = field(converter=_conditions)
-    """The conditions for execution that such a request meets; at least one."""
-    verbs: tuple[str, ...] = field(default=(), converter=_phrases)
-    """Verbs that ask for it by themselves."""
-    about: frozenset[str] = field(default=frozenset(), converter=_words)
-    """If given, a verb counts only if one of these words follows in its clause."""
-    asked: frozenset[str] = field(default=frozenset(), converter=_words)
-    """If given, a question with one of these words and one of `about` counts too."""
-    doing: tuple[str, ...] = field(default=(), converter=_phrases)
-    """Verbs that ask for it together with one of `things`."""
-    things: frozenset[str] = field(default=frozenset(), converter=_words)
-    """The names of what is asked for, as single words."""
-    wanted: bool = False
-    """Whether a thing may be asked for by its name alone."""
-    never_before: frozenset[str] = field(default=frozenset(), converter=_words)
-    """A verb does not count in front of one of these words."""
-    alone: bool = False
-    """A verb counts only if nothing but fillers follows."""
-    destructive: bool = False
-    """Whether it deletes or overwrites something."""
+    work: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
+    """Messages that ask for work. A message that is much like one of them does too."""
+    chat: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
+    """Messages that ask for words only."""
+    veto: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
+    """Words that forbid any execution, wherever they stand."""
+    tools: Mapping[str, str] = field(factory=dict[str, str])
+    """The agent's tools, and their descriptions. A request in their words is more likely work."""
 
     def __attrs_post_init__(self) -> None:
-        for name in (self.id, self.activity):
-            if not _ID.fullmatch(name):
-                raise RegistrationError("A rule's id and activity are lower-case words joined by . _ or -.")
-        if not self.conditions:
-            raise RegistrationError(f"The rule {self.id} meets no condition, so it would never matter.")
-        if not (self.verbs or self.things or self.asked):
-            raise RegistrationError(f"The rule {self.id} has no words to match.")
-        if bool(self.doing or self.wanted) != bool(self.things):
-            raise RegistrationError(f"The rule {self.id} needs things, and a way to ask for them.")
+        for each in (*self.work, *self.chat, *self.veto):
+            if not sentences(each):
+                raise RegistrationError("An example or a veto must hold words.")
+
+    @cached_property
+    def told(self) -> frozenset[str]:
+        """The words of the tools' names and descriptions."""
+        texts = [part for name, about in self.tools.items() for part in (name.replace("_", " "), about)]
+        return frozenset(word for text in texts for sentence in sentences(text) for word in sentence if word.isalnum())
 
 
-@frozen(kw_only=True)
-class VetoRule:
-    """Words that forbid any execution, wherever they stand."""
-
-    id: str
-    """Stable, in lower case."""
-    phrases: tuple[str, ...] = field(converter=_phrases)
-    """Matched as whole words."""
-    takes_back: bool = False
-    """At the end of a sentence it takes back what was asked before, instead of forbidding everything."""
-    alone: bool = False
-    """It takes back only if its sentence says nothing else: "No, wait, don't." """
+NO_HINTS = ModeHints()
 
 
-def tool_hint(tool: str, *, verbs: Iterable[str] = (), things: Iterable[str] = ()) -> IntentRule:
-    """A rule for requests of one tool: by its name, and by words that its author gives."""
-    return IntentRule(
-        id=f"tool.{tool.casefold()}",
-        activity=Activity.TOOL,
-        conditions=(Condition.TOOLS_NEEDED,),
-        verbs=tuple(verbs),
-        doing=USING,
-        things=(tool, *things),
-    )
+def vetoes_in(text: str, hints: ModeHints) -> Iterator[str]:
+    """The ids of the vetoes in a sentence."""
+    for name, forms in VETOES.items():
+        if any(re.search(rf"(?<!\w){form}(?!\w)", text) for form in forms):
+            yield name
+    if any(f" {' '.join(words)} " in f" {text} " for each in hints.veto for words in sentences(each)):
+        yield "veto.host"
 
 
-USING = phrase_list("use, call, invoke, try, run, execute, launch, start")
-"""Verbs that ask for a tool."""
+def is_taken_back(text: str) -> bool:
+    """Whether a sentence takes back what was asked before it."""
+    return bool(_TAKEN_BACK.search(text) or _REFUSED.fullmatch(text))
 
 
-@frozen
-class Match:
-    """A verb of a rule that was found in a message."""
-
-    rule: IntentRule
-    needs_thing: bool
-    """Whether it is one of `doing`, which ask only together with one of `things`."""
-    ing: bool
-    """Whether the verb is in its -ing form."""
-
-
-class IntentRules:
-    """Rules, indexed for lookup. Raises `RegistrationError` for two rules with one id."""
-
-    __slots__ = ("asked", "rules", "things", "verbs", "vetoes", "vetoing")
-
-    def __init__(self, rules: Iterable[IntentRule], vetoes: Iterable[VetoRule] = ()) -> None:
-        self.rules = tuple(rules)
-        self.vetoes = tuple(vetoes)
-        ids = [*(rule.id for rule in self.rules), *(veto.id for veto in self.vetoes)]
-        if len(set(ids)) != len(ids):
-            raise RegistrationError("Two rules have the same id.")
-        self.verbs = PhraseTable(entry for rule in self.rules for entry in _verbs(rule))
-        self.things: dict[str, tuple[IntentRule, ...]] = {}
-        for rule in self.rules:
-            for thing in rule.things:
-                self.things[thing] = (*self.things.get(thing, ()), rule)
-        self.asked = tuple(rule for rule in self.rules if rule.asked)
-        self.vetoing = PhraseTable((phrase, veto) for veto in self.vetoes for phrase in veto.phrases)
-
-    def adding(self, *rules: IntentRule) -> IntentRules:
-        """These rules and the given ones, as new rules."""
-        return IntentRules((*self.rules, *rules), self.vetoes)
-
-    @property
-    def activities(self) -> frozenset[str]:
-        """The activities that the rules can recognise."""
-        return frozenset(rule.activity for rule in self.rules)
-
-
-def _verbs(rule: IntentRule) -> Iterator[tuple[str, Match]]:
-    for phrases, needs_thing in ((rule.verbs, False), (rule.doing, True)):
-        for phrase in phrases:
-            yield phrase, Match(rule, needs_thing, ing=False)
-            yield _ing(phrase), Match(rule, needs_thing, ing=True)
-
-
-def _ing(phrase: str) -> str:
-    first, space, rest = phrase.partition(" ")
-    stem = first[:-1] if first.endswith("e") and not first.endswith("ee") else first
-    if first in _DOUBLED:
-        stem += first[-1]
-    return f"{stem}ing{space}{rest}"
+def asking_part(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words of a sentence that may ask for something, and the ids of the rules that took out the others."""
+    text, found = " ".join(words), list[str]()
+    for name, pattern in _RULES.items():
+        left = pattern.sub("", text, count=4)
+        if left != text:
+            found.append(name)
+            text = _FOLLOWING.sub("", " ".join(left.split()))
+    left_words = text.split()
+    return (left_words if any(each not in (COMMA, "?", "!") for each in left_words) else []), found

@@ -8,13 +8,13 @@ from footlights.checks import member
 from footlights.modes.classifier import consult
 from footlights.modes.detection import detect
 from footlights.modes.record import Candidate, Determination, ExecutionPolicy, ModeDecision
-from footlights.modes.standard import STANDARD_RULES
+from footlights.modes.rules import NO_HINTS
 from footlights.params import Mode
 
 if TYPE_CHECKING:
     from footlights.modes.classifier import Classifier
     from footlights.modes.record import Intent
-    from footlights.modes.rules import IntentRules
+    from footlights.modes.rules import ModeHints
 
 
 def determine(intent: Intent) -> Determination:
@@ -33,16 +33,16 @@ def authorize(candidate: Candidate, policy: ExecutionPolicy) -> Mode:
 def decide(
     message: str,
     policy: ExecutionPolicy,
-    rules: IntentRules = STANDARD_RULES,
+    hints: ModeHints = NO_HINTS,
     classifier: Classifier | None = None,
 ) -> ModeDecision:
-    """All three stages, for one message. The same message, policy and rules always give the same record.
+    """All three stages, for one message. The same message, policy and hints always give the same record.
 
     Raises `InvalidCommand` for a policy that does not exist.
     """
-    intent = detect(message, rules)
+    intent = detect(message, hints)
     if classifier is not None:
-        intent = consult(classifier, message, intent, rules)
+        intent = consult(classifier, message, intent)
     return conclude(intent, policy)
 
 

@@ -1,29 +1,28 @@
-"""Words of a message, and tables to look up words and phrases in them. Takes time linear in the length of the message.
-
-A message is case-folded, stripped of what it quotes, and split into sentences.
-"""
+"""Words of a message: case-folded, without accents, without what it quotes, in sentences. Takes linear time."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Generic, TypeVar
-from unicodedata import normalize
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-_T = TypeVar("_T")
+from unicodedata import combining, normalize
 
 QUOTED = "“”"
 """Stands for a quotation."""
 COMMA = ","
 """Stands for any pause inside a sentence."""
+NUMBER = "#"
+"""Stands for any number."""
 
 # ruff: noqa: RUF001  # this module is about the punctuation that people type
 _QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*", re.MULTILINE)
 _TOKEN = re.compile(r"\w+(?:['.\-]\w+)*|[.!?;:,…()\[\]{}\"“”„«»`'‘—–。]")
-_ENDS = frozenset(".!?;:…。")
+_ENDS = frozenset(".!?…。")
 _CLOSING = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`", "'": "'", "‘": "'"}
+_REPORT_WORDS = 4
+_REPORT = re.compile(
+    r"(?<!\bi )(?<!\bwe )\b(?:told (?:me|us)|tells (?:me|us)|asked me|said|says|asks|wrote|writes|reads|(?:repeat|say) "
+    r"after me|(?:this|the) (?:sentence|line|phrase|words)|title|subject|heading|headline|caption|quote)$"
+)
+"""What stands before a colon that is followed by other people's words."""
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -31,79 +30,36 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def phrase_list(text: str) -> tuple[str, ...]:
-    """The phrases of a text, which are separated by commas."""
-    return tuple(" ".join(phrase.split()) for phrase in text.split(","))
-
-
-class PhraseTable(Generic[_T]):
-    """Meanings of phrases. A lookup costs the same in a long message as in a short one."""
-
-    __slots__ = ("_by_first",)
-
-    def __init__(self, entries: Iterable[tuple[str, _T]]) -> None:
-        self._by_first: dict[str, list[tuple[tuple[str, ...], _T]]] = {}
-        for phrase, meaning in entries:
-            words = tuple(phrase.split())
-            self._by_first.setdefault(words[0], []).append((words, meaning))
-        for candidates in self._by_first.values():
-            candidates.sort(key=lambda entry: -len(entry[0]))
-
-    def matches(self, words: Sequence[str], at: int) -> Iterator[tuple[int, _T]]:
-        """The end and the meaning of each phrase that begins at this place, the longest first."""
-        if at >= len(words):
-            return
-        for phrase, meaning in self._by_first.get(words[at], ()):
-            end = at + len(phrase)
-            if tuple(words[at:end]) == phrase:
-                yield end, meaning
-
-    def longest(self, words: Sequence[str], at: int) -> tuple[int, _T] | None:
-        """The longest phrase that begins at this place."""
-        return next(self.matches(words, at), None)
-
-
-_REPORTS = phrase_list("""
-    told me, told us, tells me, tells us, said, says, asked me, asked us, asks, wrote, writes, reads, repeat after me,
-    say after me, this sentence, this line, this phrase, the sentence, the phrase, the words, title, subject, heading,
-    headline, caption, quote
-""")
-_REPORTING = PhraseTable((" ".join(reversed(each.split())), True) for each in _REPORTS)
-"""Phrases before a colon that is followed by other people's words, from the last word to the first."""
-_FIRST_PERSON = frozenset({"i", "we"})
-_REPORT_WORDS = 4
+def folded(text: str) -> str:
+    """The text without differences that do not matter: case, width, accents, forms of the apostrophe."""
+    plain = normalize("NFKC", normalize("NFKC", text).casefold()).replace("’", "'")
+    return "".join(each for each in normalize("NFD", plain) if not combining(each))
 
 
 def sentences(message: str) -> list[list[str]]:
-    """The words of each sentence, without quotations. Spacing and capitals make no difference."""
-    folded = normalize("NFKC", normalize("NFKC", message).casefold()).replace("’", "'")
+    """The words of each sentence, with its last mark if that is `?` or `!`."""
     done: list[list[str]] = []
     current: list[str] = []
     is_reported = False
-    for token in _without_quotes(_QUOTED_LINE.sub("“”.", folded)):
+    for token in _without_quotes(folded(_QUOTED_LINE.sub("“”.", message))):
         if token in _ENDS:
-            is_reported = token == ":" and not is_reported and _reports(current)
-            done.append(current)
-            current = [QUOTED] if is_reported else []
+            done.append([*current, token] if token in "?!" and current else current)
+            current, is_reported = [], False
         elif is_reported:
             continue
-        elif token is QUOTED or token[0].isalnum() or token[0] == "_":
-            current.append(token)
+        elif token == QUOTED or token[0].isalnum() or token[0] == "_":
+            current.append(NUMBER if token[0].isdigit() else token)
         elif current and current[-1] != COMMA:
-            current.append(COMMA)
-    return [*(each for each in done if each), *([current] if current else [])]
-
-
-def _reports(words: list[str]) -> bool:
-    """ "He told me: ...", and not "I said: ..."."""
-    last = words[: -_REPORT_WORDS - 1 : -1]
-    found = _REPORTING.longest(last, 0)
-    return found is not None and not (len(last) > found[0] and last[found[0]] in _FIRST_PERSON)
+            if token == ":" and _REPORT.search(" ".join(current[-_REPORT_WORDS:])):
+                current, is_reported = [*current, QUOTED], True
+            else:
+                current.append(COMMA)
+    return [each for each in [*done, current] if each]
 
 
 def _without_quotes(text: str) -> list[str]:
     tokens = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
-    closers = _last_places(tokens)
+    closers = {token: place for place, (token, _, _) in enumerate(tokens)}  # no search runs to the end in vain
     kept: list[str] = []
     place = 0
     while place < len(tokens):
@@ -119,11 +75,6 @@ def _without_quotes(text: str) -> list[str]:
         kept.append(QUOTED)
         place += 1
     return kept
-
-
-def _last_places(tokens: list[tuple[str, int, int]]) -> dict[str, int]:
-    """The last place of each token, so that no search for a closing quote runs to the end in vain."""
-    return {token: place for place, (token, _, _) in enumerate(tokens)}
 
 
 def _is_apostrophe(text: str, start: int, end: int) -> bool:

@@ -206,6 +206,11 @@ class Stage:
         """The names of the tools, in the order of the cast."""
         return tuple(self._supervisor.cast.tools)
 
+    def tools_of(self, persona: str | None) -> dict[str, str]:
+        """The tools that this persona may use, with their descriptions. Raises `InvalidCommand` if there is none."""
+        may_use = self.persona(persona).may_use
+        return {each.name: each.description for each in self._supervisor.cast.tools.values() if may_use(each.name)}
+
     @enable_ki_protection
     def add(
         self,

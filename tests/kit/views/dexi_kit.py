@@ -29,7 +29,7 @@ from footlights_transports.views.dexi.pure.narration import Narrator
 from footlights_transports.views.dexi.pure.schema import dexi_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from footlights.events import JsonValue
     from footlights.modes import Confirmation
@@ -45,6 +45,10 @@ REFUSED = CommitFinal("0" * 64, CommitOutcome.FAIL_CLOSED, (Issue("turn_interrup
 HOT = (ModelSelected("odo", "default"), ModelReady("odo", WarmState.HOT, 0))
 STARTED = ToolCallStarted("call-1", "search_documents")
 FOUND = ToolCallResult("call-1", "search_documents", canceled=False, summary="Two documents were found.")
+TOOLS = {
+    "search_documents": "Search the documents. Returns the best.",
+    "simulate_cohort": "Simulate how many people keep to a habit.",
+}
 PREPARED = [
     ("step_start", "step-1", "Ask a model"),
     ("narration_delta", "step-1", "The model odo was selected."),
@@ -93,7 +97,7 @@ def project(
     pauses: Sequence[float] = (),
     agent: str | None = None,
     redactor: Redactor | None = None,
-    tools: Sequence[str] | None = None,
+    tools: Mapping[str, str] = TOOLS,
 ) -> list[Raw]:
     """The whole run, checked against schema and laws. Before event n there is a pause of `pauses[n]` seconds."""
     run = Narrator(RUN, decision, agent=agent, redactor=redactor, tools=tools)

@@ -72,7 +72,7 @@ def _tool(name: str) -> Tool:
             raise ToolError("No.")
         return ToolReturn("rain", "One page was found.", reads=(ArtifactNote("page", "rain.md"),))
 
-    return Tool(name=name, run=run, cancel_safe=True, side_effects=SideEffects.NONE)
+    return Tool(name=name, description="Search the shelves.", run=run, cancel_safe=True, side_effects=SideEffects.NONE)
 
 
 def timed(events: Iterable[Raw]) -> list[tuple[Any, ...]]:
@@ -108,7 +108,7 @@ async def answer_of(client: httpx2.AsyncClient, path: str, body: Mapping[str, ob
     answer = await client.post(path, json={**body, "stream": False})
     assert answer.status_code == 200, answer.text
     said = answer.json()
-    assert list(said) == ["mode", "run_id", "message", "events"]
+    assert list(said) == ["mode", "run_id", "message", "allow", "events"]
     events: list[Raw] = lawful(said["events"])
     assert (said["mode"], said["run_id"]) == (events[0]["mode"], events[0]["run_id"])
     assert said["message"] == "".join(each["content"] for each in events if each["type"] == "output_delta")

@@ -97,7 +97,7 @@ BY_HAND: list[dict[str, Any]] = [
     {"rule_ids": ("x" * 129,)},
     {"rule_ids": ("x",) * 5_000},
     {"rule_ids": ({1, 2},)},
-    {"mentioned": ("",)},
+    {"features": ("",)},
     {"activities": ("Ann's",)},
     {"classifier": "my friend"},
     {"kind": "conversational"},

@@ -1,16 +1,14 @@
-"""Rules and classifiers of a host."""
+"""Hints and classifiers of a host."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import pytest
 from attrs import evolve, frozen
 
 from footlights import Mode, RegistrationError
 from footlights.modes import (
-    STANDARD_RULES,
-    Activity,
     Assistance,
     Candidate,
     Classification,
@@ -19,88 +17,58 @@ from footlights.modes import (
     ExecutionPolicy,
     Intent,
     IntentKind,
-    IntentRule,
-    IntentRules,
-    VetoRule,
+    ModeHints,
     conclude,
     decide,
     detect,
     heed,
-    tool_hint,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+
+def candidate(message: str, hints: ModeHints) -> Candidate:
+    return decide(message, ExecutionPolicy.AUTO, hints).candidate
 
 
-def candidate(message: str, rules: IntentRules = STANDARD_RULES) -> Candidate:
-    return decide(message, ExecutionPolicy.AUTO, rules).candidate
+# -- a host's own hints
 
 
-# -- a host's own rules
+def test_a_message_like_an_example_of_the_host_is_judged_like_it() -> None:
+    said = "The stars are bright over the harbour."
+    assert candidate(said, ModeHints()) is Candidate.CHAT
+    hints = ModeHints(work=["The stars are bright over the harbour tonight."])
+    assert candidate(said, hints) is Candidate.EXECUTION
+    assert "host.work" in detect(said, hints).rule_ids
+    order = "Restart the mail server."
+    assert candidate(order, ModeHints(chat=["Restart the mail server!"])) is Candidate.CHAT
+    assert candidate("My brother has a dog.", hints) is Candidate.CHAT
 
 
-def test_a_host_can_add_rules_in_any_language() -> None:
-    german = IntentRule(
-        id="de.suche",
-        activity=Activity.SEARCH,
-        conditions=(Condition.TOOLS_NEEDED,),
-        verbs=["Durchsuche", "schlag nach"],
-        doing=["starte"],
-        things=["Straßensuche"],
-    )
-    rules = STANDARD_RULES.adding(german)
-    for message in ("Durchsuche die Berichte.", "schlag nach, was Öl kostet", "STARTE EINE STRASSENSUCHE"):
-        assert detect(message, rules).rule_ids == ("de.suche",)
-        assert candidate(message) is Candidate.CHAT
-    assert candidate("Simulate 200 people.", rules) is Candidate.EXECUTION
+def test_a_veto_of_the_host_forbids_everything() -> None:
+    hints = ModeHints(veto=["off the record"])
+    intent = detect("Off the record: restart the mail server.", hints)
+    assert (intent.kind, intent.vetoes) == (IntentKind.CONVERSATIONAL, ("veto.host",))
+    assert candidate("Restart the mail server.", hints) is Candidate.EXECUTION
 
 
-def test_a_tools_hint_makes_its_name_and_its_words_a_request() -> None:
-    rules = STANDARD_RULES.adding(tool_hint("Roll_Dice", verbs=["roll"], things=["d20"]))
-    for message in ("Use roll_dice, please.", "Could you roll for Nguyễn?", "Try a d20."):
-        intent = detect(message, rules)
-        assert (intent.rule_ids, intent.activities) == (("tool.roll_dice",), ("tool",))
-        assert intent.conditions == (Condition.TOOLS_NEEDED,)
-        assert candidate(message) is Candidate.CHAT
-    assert candidate("How do I use roll_dice?", rules) is Candidate.CHAT
+def test_the_name_of_a_tool_makes_a_request_of_it_and_a_question_about_it_does_not() -> None:
+    hints = ModeHints(tools={"roll_dice": "Roll some dice."})
+    intent = detect("Roll_Dice for Nguyễn", hints)
+    assert intent.kind is IntentKind.EXECUTION
+    assert "host.tool" in intent.rule_ids
+    assert candidate("How do I use roll_dice?", hints) is Candidate.CHAT
 
 
-def test_two_rules_that_find_the_same_words_are_both_recorded() -> None:
-    twin = evolve(_rule(verbs=["simulate"]), id="mine.simulate")
-    assert set(detect("Simulate 200 people", STANDARD_RULES.adding(twin)).rule_ids) == {
-        "simulate.verb",
-        "mine.simulate",
-    }
+def test_the_words_of_a_tool_s_description_count_for_work() -> None:
+    hints = ModeHints(tools={"row": "Row the ferry to the southern bank."})
+    before, after = detect("The southern bank, ferry"), detect("The southern bank, ferry", hints)
+    assert (after.score or 0) > (before.score or 0)
+    assert "host.words" in after.rule_ids
 
 
-def _rule(**given: object) -> IntentRule:
-    usual: dict[str, object] = {"id": "mine", "activity": "mine", "conditions": (Condition.TOOLS_NEEDED,)}
-    return IntentRule(**{**usual, **given})  # type: ignore[arg-type]  # whatever is given is what is tested
-
-
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (lambda: _rule(id="Mine", verbs=["go"]), "lower-case"),
-        (lambda: _rule(activity="", verbs=["go"]), "lower-case"),
-        (lambda: _rule(conditions=(), verbs=["go"]), "no condition"),
-        (lambda: _rule(conditions=["often"], verbs=["go"]), "some of work_requested"),
-        (lambda: _rule(), "no words"),
-        (lambda: _rule(things=["cake"]), "a way to ask"),
-        (lambda: _rule(verbs=["go"], doing=["make"]), "needs things"),
-        (lambda: _rule(verbs="go"), "as a list"),
-        (lambda: _rule(verbs=["..."]), "must be words"),
-        (lambda: _rule(verbs=["go. now"]), "one sentence"),
-        (lambda: _rule(verbs=["go"], about=["two words"]), "single words"),
-        (lambda: VetoRule(id="no", phrases=[""]), "must be words"),
-        (lambda: STANDARD_RULES.adding(_rule(id="search.verb", verbs=["go"])), "same id"),
-        (lambda: IntentRules([_rule(verbs=["go"])], [VetoRule(id="mine", phrases=["no"])]), "same id"),
-    ],
-)
-def test_a_rule_that_could_never_match_is_refused(make: Callable[[], object], why: str) -> None:
-    with pytest.raises(RegistrationError, match=why):
-        make()
+@pytest.mark.parametrize("field", ["work", "chat", "veto"])
+def test_an_example_without_words_is_refused(field: str) -> None:
+    with pytest.raises(RegistrationError, match="words"):
+        ModeHints(**cast("dict[str, Any]", {field: ["..."]}))
 
 
 # -- a classifier
@@ -122,7 +90,7 @@ WORDS = Classification(kind=IntentKind.CONVERSATIONAL)
 
 
 def test_a_classifiers_answer_decides_and_is_recorded_with_its_id() -> None:
-    decision = decide("What would 200 people do?", ExecutionPolicy.AUTO, classifier=Opinion(WORK))
+    decision = decide("What is a cohort?", ExecutionPolicy.AUTO, classifier=Opinion(WORK))
     assert decision.mode is Mode.EXECUTION
     assert decision.conditions == (Condition.WORK_REQUESTED, Condition.ARTIFACTS)
     assert decision.intent.activities == ("simulate",)
@@ -130,10 +98,10 @@ def test_a_classifiers_answer_decides_and_is_recorded_with_its_id() -> None:
     assert decision.intent.document["assistance"] == "used"
 
 
-def test_a_classifier_can_find_no_request_and_the_rules_that_matched_stay_recorded() -> None:
+def test_a_classifier_can_find_no_request_and_the_features_that_were_found_stay_recorded() -> None:
     decision = decide("Simulate 200 people.", ExecutionPolicy.AUTO, classifier=Opinion(WORDS))
     assert (decision.mode, decision.conditions, decision.intent.activities) == (Mode.CHAT, (), ())
-    assert decision.intent.rule_ids == ("simulate.verb",)
+    assert decision.intent.features
 
 
 @pytest.mark.parametrize(
@@ -174,7 +142,7 @@ def test_an_answer_can_be_given_in_strings_but_only_valid_ones() -> None:
 
 
 def test_a_host_can_give_an_answer_that_it_asked_for_beforehand() -> None:
-    intent = heed(WORK, "model-of-mine", detect("200 people"), STANDARD_RULES)
+    intent = heed(WORK, "model-of-mine", detect("200 people"))
     assert conclude(intent, ExecutionPolicy.AUTO).mode is Mode.EXECUTION
 
 

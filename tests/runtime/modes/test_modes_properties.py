@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from footlights import Mode
 from footlights.modes import (
-    STANDARD_RULES,
     Activity,
     Assistance,
     Candidate,
@@ -24,18 +23,19 @@ from footlights.modes import (
     IntentKind,
     decide,
     detect,
+    feature_named,
 )
-from footlights.modes import detection as detecting
-from footlights.modes.words import sentences
-from tests.kit.labelled_intents import BUILT_WITH, HELD_OUT
+from footlights.modes.rules import VETOES
+from footlights.modes.weights import standard_weights
+from tests.kit.labelled_intents import DEV, HELD_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from types import FrameType
 
     from footlights import JsonValue
 
-MESSAGES = [prompt.message for prompt in (*BUILT_WITH, *HELD_OUT)]
+MESSAGES = [str(each["text"]) for each in (*DEV, *HELD_OUT)]
 WORDS = sorted({word for message in MESSAGES for word in message.split()})
 
 anything = st.text(st.characters(exclude_categories=()), max_size=200)
@@ -43,9 +43,11 @@ half_sense = st.lists(st.sampled_from([*WORDS, *",.;:!?\"'`()“”", "no tools"
 messages = st.one_of(anything, half_sense, st.sampled_from(MESSAGES))
 spaces = st.text(" \t\n\r\u00a0\u2003", min_size=1, max_size=3)
 
+RULES = {"rule.ban", "rule.others", "rule.about", "rule.thought", "rule.taken_back", *VETOES}
+WEIGHTS = standard_weights()
 VOCABULARY = {
-    *(rule.id for rule in STANDARD_RULES.rules),
-    *(veto.id for veto in STANDARD_RULES.vetoes),
+    *RULES,
+    *(f"{WEIGHTS.version}:{line}" for line in WEIGHTS.lines.values()),
     *(str(value) for kind in (Activity, Assistance, Candidate, Condition, Confirmation, IntentKind) for value in kind),
     *(str(value) for kind in (ExecutionPolicy, Mode) for value in kind),
 }
@@ -75,11 +77,20 @@ def test_deny_never_executes_and_force_always_does(message: str) -> None:
 
 
 @given(messages)
-def test_execution_has_a_rule_and_a_condition_and_chat_has_neither_nor_a_reason_to_ask(message: str) -> None:
+def test_execution_has_a_score_and_a_condition_and_chat_has_neither_nor_a_reason_to_ask(message: str) -> None:
     decision = decide(message, ExecutionPolicy.AUTO)
     executes = decision.candidate is Candidate.EXECUTION
-    assert bool(decision.intent.rule_ids) == bool(decision.conditions) == bool(decision.intent.activities) == executes
+    assert bool(decision.conditions) == bool(decision.intent.activities) == executes
+    assert not executes or (decision.intent.score or 0) > 0
     assert executes or decision.confirmation is None
+
+
+@given(messages)
+def test_the_features_of_a_record_have_names_and_the_strongest_come_first(message: str) -> None:
+    features = detect(message).features
+    weights = [abs(WEIGHTS.of["work"][feature_named(each)]) for each in features]
+    assert weights == sorted(weights, reverse=True)
+    assert len(weights) <= 5
 
 
 @given(st.one_of(half_sense, st.sampled_from(MESSAGES)), st.data())
@@ -119,12 +130,12 @@ HOSTILE = [
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_message_twice_as_long_takes_twice_the_steps(unit: str) -> None:
-    short = unit * (4_000 // len(unit))
+    short = unit * (1_000 // len(unit))
     assert _steps(short * 2) < 2.5 * _steps(short) + 1_000
 
 
 def _steps(message: str) -> int:
-    """The number of lines executed and words copied."""
+    """The number of lines executed."""
     steps = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -132,32 +143,15 @@ def _steps(message: str) -> int:
         steps += 1
         return trace
 
-    counted = [_Counted(sentence) for sentence in sentences(message)]
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        found = detecting._Found()
-        for sentence in counted:
-            detecting._read_sentence(sentence, STANDARD_RULES, found)
         detect(message)
     finally:
         sys.settrace(before)
-    return steps + sum(sentence.copied for sentence in counted)
-
-
-class _Counted(list[str]):
-    """Words that count how many of them were copied."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__(words)
-        self.copied = 0
-
-    def __getitem__(self, place: Any) -> Any:
-        found = super().__getitem__(place)
-        if isinstance(place, slice):
-            self.copied += len(found)
-        return found
+    return steps
 
 
 def test_a_message_of_a_hundred_kilobytes_is_read() -> None:
-    assert detect("reminders help people " * 4_500 + ". Simulate 200 of them.").rule_ids == ("simulate.verb",)
+    said = detect("reminders help people " * 4_500 + ". Simulate 200 of them.")
+    assert said.activities == ("simulate",)

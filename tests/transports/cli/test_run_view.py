@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,7 +41,8 @@ from footlights_transports.views.dexi.pure.events import RunOutcome, StepEnd, St
 from footlights_transports.views.dexi.pure.schema import check_event
 from footlights_transports.views.dexi.runs import RunRequest, RunSettings
 from tests.kit.command import footlights
-from tests.kit.views.dexi_kit import CHAT, EXECUTION, OK, REFUSED, Raw, lawful, run_of
+from tests.kit.views import dexi_kit
+from tests.kit.views.dexi_kit import CHAT, EXECUTION, OK, REFUSED, Raw, lawful
 from tests.kit.views.dexi_server import KEY, agency
 
 if TYPE_CHECKING:
@@ -95,18 +97,21 @@ def in_terminal(events: Sequence[Raw], width: int = 60) -> str:
     return shown_on(TerminalScreen(console, spaced=True), events, out)
 
 
+run_of = partial(dexi_kit.run_of, tools={"search_shelves": "Search the shelves.", "weigh": "Weigh."})
+
+
 def executed() -> list[Raw]:
     return run_of(*HOT, *SEARCH, TokenDelta("It rains.", 0), TurnFinal("It rains."), OK, pauses=SILENT)
 
 
 def test_a_run_is_shown_with_plan_steps_activity_and_answer() -> None:
     assert on_paper(executed()).splitlines() == [
-        "Plan: The agent will search, and then answer. Each tool that is run is shown as a step.",
+        "Plan: The agent will search, with Search shelves, and then answer.",
         "▸ Ask a model",
         "    Working: The model odo was selected.",
         "  ✓ Ask a model: completed, 0.0 s",
         "▸ Search shelves",
-        "    · search_shelves: To find what the request asks about.",
+        "    · search_shelves: Search the shelves.",
         "    Working: Search shelves was requested.",
         "    · read page rain.md",
         "    · made table blake3:00: Twelve rows.",
@@ -116,7 +121,7 @@ def test_a_run_is_shown_with_plan_steps_activity_and_answer() -> None:
         "",
         "It rains.",
         "",
-        "Summary: The run is completed. Steps: 2 completed. Artifacts: 1 read, 1 generated.",
+        "Summary: The run is completed. Done: Search shelves. Steps: 2 completed. Artifacts: 1 read, 1 generated.",
     ]
 
 
@@ -131,7 +136,7 @@ def test_a_chat_is_shown_as_words_and_nothing_else() -> None:
 def test_words_that_end_their_line_get_no_other_end() -> None:
     assert on_paper(run_of(TokenDelta("Hm.\n", 0), TurnFinal("Hm.\n"), OK, decision=CHAT)) == "Hm.\n"
     shown = on_paper(run_of(*HOT, TokenDelta("Hm.\n", 0), TurnFinal("Hm.\n"), OK))
-    assert shown.endswith("\n\nHm.\n\nSummary: The run is completed. Steps: 1 completed.\n")
+    assert shown.endswith("\n\nHm.\n\nSummary: The run is completed. No tool was run. Steps: 1 completed.\n")
 
 
 def test_a_failed_step_stays_visible_and_the_end_says_so() -> None:
@@ -287,7 +292,7 @@ def test_the_analyst_is_asked_and_what_it_does_is_shown(
 ) -> None:
     assert footlights(monkeypatch, "run", "Search the documents about onboarding.") == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("Plan: analyst will search, and then answer.")
+    assert shown.startswith("Plan: analyst will search, with Search documents, and then answer.")
     assert "  ✓ Search documents: completed" in shown
 
 
@@ -296,7 +301,7 @@ def test_what_is_denied_is_explained_and_nothing_is_run(
 ) -> None:
     assert footlights(monkeypatch, "run", "--policy", "deny", "Simulate 200 people.") == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("This request asks to simulate. Nothing was run")
+    assert shown.startswith("I have not run anything. I can simulate how many people")
     assert "▸" not in shown
 
 

@@ -57,7 +57,7 @@ async def test_a_turn_that_is_canceled_is_the_same_story_everywhere(tmp_path: Pa
     story = await told_of(tmp_path, "Please stay", EventType.TOKEN_DELTA)
     assert story.reason == "canceled"
     assert story.run[-1]["outcome"] == "canceled"
-    assert story.summary == "The run was canceled, and nothing was committed. Steps: 1 completed."
+    assert story.summary == "The run was canceled, and nothing was committed. No tool was run. Steps: 1 completed."
     assert [each["event_type"] for each in story.kgent] == ["chunk", "done"]
     assert story.chat[-2:] == ["The turn was canceled.", "Nothing of the turn was committed."]
     assert story.board == ["The turn was canceled. Nothing of it was committed."]
@@ -68,7 +68,7 @@ async def test_a_turn_with_a_tool_is_the_same_story_everywhere(tmp_path: Path) -
     story = await told_of(tmp_path, "Look at the rooms")
     result = only_payload(story.events, ToolCallResult)
     assert (result.error, result.canceled) == (None, False)
-    assert story.summary == "The run is completed. Steps: 2 completed."
+    assert story.summary == "The run is completed. Done: Check rooms. Steps: 2 completed."
     assert only(story.kgent, "message")[0]["content"] == "Let me see. There."
     assert story.chat[-3:] == ["The tool check_rooms is done.", "Let me see. There.", "The turn is committed."]
     assert story.board == ["A turn is committed. Its changes are kept."]
@@ -78,7 +78,7 @@ async def test_a_tool_that_answers_with_an_error_is_the_same_story_everywhere(tm
     story = await told_of(tmp_path, "Look in the drawer")
     error = only_payload(story.events, ToolCallResult).error
     assert error is not None
-    assert story.summary == "The run is completed. Steps: 1 completed, 1 failed."
+    assert story.summary == "The run is completed. Not done: Open drawer (failed). Steps: 1 completed, 1 failed."
     assert only(story.kgent, "message")[0]["content"] == "Let me see. There."
     assert f"The tool open_drawer failed: {error.code}." in story.chat
     assert story.board == ["A tool failed. It gave no result.", "A turn is committed. Its changes are kept."]
@@ -89,7 +89,8 @@ async def test_a_tool_that_crashes_is_the_same_story_everywhere(tmp_path: Path) 
     assert story.reason == "tool_error"
     assert story.run[-1]["outcome"] == "failed"
     why = "Why (tool_error): A tool crashed. The log says where."
-    assert story.summary == f"The run failed, and nothing was committed. {why} Steps: 1 completed, 1 failed."
+    undone = "Not done: Drop tray (failed). Steps: 1 completed, 1 failed."
+    assert story.summary == f"The run failed, and nothing was committed. {why} {undone}"
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
     assert only(story.kgent, "error")[0]["message"].startswith("A tool that the answer needs failed.")
     assert story.chat[-2:] == [
@@ -120,7 +121,7 @@ async def test_a_turn_that_the_rules_refuse_is_the_same_story_everywhere(tmp_pat
     (issue,) = story.commit.issues
     assert story.run[-1]["outcome"] == "failed"
     why = f"Why ({issue.code}): {issue.message}"
-    assert story.summary == f"The run failed, and nothing was committed. {why} Steps: 2 completed."
+    assert story.summary == f"The run failed, and nothing was committed. {why} Done: Take spoon. Steps: 2 completed."
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
     assert only(story.kgent, "error")[0]["message"].startswith("The answer was not committed, and does not count.")
     assert story.chat[-2:] == [said, f"Nothing of the turn was committed. {issue.message}"]
@@ -150,6 +151,7 @@ async def test_an_act_that_waits_for_an_approval_is_the_same_story_everywhere(tm
         assert story.run[-1]["outcome"] == "waiting"
         assert narrated(story)[-2:] == ["Sell lantern waits for approval.", f"{ID} waits for approval: {QUESTION}"]
         assert story.summary.startswith(f"The run waits for approval. Waiting: {ID}: {QUESTION} ")
+        assert "Not done: Sell lantern (waits for approval)." in story.summary
         assert "1 completed, 2 waiting" in story.summary
         assert not any("finished" in each for each in [*narrated(story), story.summary])
         assert only(story.kgent, "message")[0]["content"] == "Let me see. There."
@@ -177,7 +179,9 @@ async def test_an_act_that_is_approved_is_the_same_story_everywhere(tmp_path: Pa
         assert f"{ID}): Yes, to: {QUESTION}" in PROMPTS[before].system
         assert news(story) == only(story.kgent, "message")[0]["approvals"] == [{**WAITS, "state": "approved"}]
         assert story.run[-1]["outcome"] == "completed"
+        assert "What was approved is done when the run ends" in story.run[1]["content"]
         assert narrated(story)[-1] == f"{ID} was approved, and is done: {QUESTION}"
+        assert f"Approved and done: {ID}: {QUESTION} No tool was run." in story.summary
         assert story.ag_ui[-1]["outcome"] == {"type": "success"}
         assert story.chat[-1] == f"Approved ({ID}): {QUESTION}"
         assert story.board == [f"The answer was yes. {QUESTION}", "A turn is committed. Its changes are kept."]
@@ -193,6 +197,7 @@ async def test_an_act_that_is_denied_is_the_same_story_everywhere(tmp_path: Path
         assert news(story) == only(story.kgent, "message")[0]["approvals"] == [{**WAITS, "state": "denied"}]
         assert story.run[-1]["outcome"] == "completed"
         assert narrated(story)[-1] == f"{ID} was denied, and is dropped: {QUESTION}"
+        assert f"Denied and dropped: {ID}: {QUESTION} No tool was run." in story.summary
         assert story.ag_ui[-1]["outcome"] == {"type": "success"}
         assert story.chat[-1] == f"Denied ({ID}): {QUESTION}"
         assert story.board == [

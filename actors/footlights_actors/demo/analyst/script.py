@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from attrs import frozen
 
-from footlights.modes import Activity, detect
+from footlights.models.mode_fact import NAME
+from footlights.modes import Activity, ModeHints, detect
 from footlights_actors.models.scripted import Call, Line, Say
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ Arguments: TypeAlias = "Mapping[str, JsonValue]"
 def analyst(prompt: Prompt) -> Iterable[Line]:
     """The script: see `footlights_actors.ScriptedModel`."""
     words = prompt.user.casefold()
-    activities = detect(prompt.user).activities
+    activities = detect(prompt.user, _HINTS).activities if re.search(_WORK, words) else ()
     steps = list(dict.fromkeys(_STEPS[each] for each in activities if each in _STEPS))
     if not steps:
-        facts = [line for line in prompt.system.splitlines()[1:] if line.strip()]
+        facts = [line for line in prompt.system.splitlines()[1:] if line.strip() and not line.startswith(f"{NAME}: ")]
         return [Say(_OFFER if activities else _answer(words, facts))]
     offered = {offer.name for offer in prompt.tools}
     if not all(step.tool_name in offered for step in steps):
@@ -130,6 +131,8 @@ def _listed(items: Sequence[str]) -> str:
 
 
 _SEARCH = r"\b(?:search|find|look (?:up|for|into|through)|retrieve|consult)\b"
+_WORK = rf"{_SEARCH}|\b(?:documents?|simulat|cohort|run|evaluat|analy[sz]e|compare|generate|do it|go ahead)"
+"""What a request for its work has in it, whatever else it says."""
 _PARTS = re.compile(rf"(?={_SEARCH}|\b(?:simulate|run|generate|evaluate)\b)")
 _ASKING = re.compile(rf"{_SEARCH}|\b(?:please|the|documents?|for|and|then)\b")
 _WORD = re.compile(r"\w[\w'-]*")
@@ -159,3 +162,4 @@ _STEPS: Mapping[str, Step] = {
     Activity.EVALUATE: _SIMULATES,
     Activity.GENERATE: _SIMULATES,
 }
+_HINTS = ModeHints(tools={step.tool_name: step.could for step in (_SEARCHES, _SIMULATES)})

@@ -39,10 +39,7 @@ def chat(*words: str, at: float = 0.0, outcome: str = "completed") -> Sequence:
 
 
 WORDS = chat("Good evening.")
-DENIED_WORDS = (
-    "This request asks to search. Nothing was run, because that is not authorized here. "
-    'To run it, send it with "execution_policy": "auto".\n\n'
-)
+DENIED_WORDS = "I have not run anything. I can search the shelves if you allow it.\n\n"
 DENIED = chat(DENIED_WORDS, "Good evening.")
 DENIED_SLOW = [
     *chat(DENIED_WORDS)[:-1],
@@ -68,7 +65,7 @@ def opening(who: str) -> Sequence:
         (
             0.0,
             "plan_narrative",
-            f"{who} will search, and then answer. Each tool that is run is shown as a step.",
+            f"{who} will search, with Search shelves, Search slowly, Search broken and Search leaky, and then answer.",
         ),
         (0.0, "step_start", "step-1", "Ask a model"),
         (0.0, "narration_delta", "step-1", "The model clerk was selected."),
@@ -83,7 +80,7 @@ def called(who: str, name: str, *beats: float) -> Sequence:
         *opening(who),
         (0.0, "output_delta", "Let me see."),
         (0.0, "step_start", "step-2", label),
-        (0.0, "tool_start", "step-2", name, "To find what the request asks about."),
+        (0.0, "tool_start", "step-2", name, "Search the shelves."),
         (0.0, "narration_delta", "step-2", f"{label} was requested."),
         *((each, "heartbeat", "step-2", "waiting for the tool") for each in beats),
     ]
@@ -104,7 +101,14 @@ def executed(who: str, name: str = "search_shelves", at: float = 0.0, *beats: fl
         (at, "artifact_read", "step-2", "page", "rain.md"),
         *ended(at, name, "completed", "finished", ("One page was found.", False), " Artifacts: 1 read."),
         (at, "output_delta", " That is all."),
-        (at, "summary", "The run is completed. Steps: 2 completed. Artifacts: 1 read, 0 generated."),
+        (
+            at,
+            "summary",
+            (
+                f"The run is completed. Done: {name.replace('_', ' ').capitalize()}. Steps: 2 completed. "
+                "Artifacts: 1 read, 0 generated."
+            ),
+        ),
         (at, "done", "completed"),
     ]
 
@@ -117,7 +121,14 @@ def broken(who: str) -> Sequence:
     return [
         *called(who, "search_broken"),
         *ended(0.0, "search_broken", "failed", "failed", ("The tool failed: tool_error.", False)),
-        (0.0, "summary", f"The run failed, and nothing was committed. {CRASHED} Steps: 1 completed, 1 failed."),
+        (
+            0.0,
+            "summary",
+            (
+                f"The run failed, and nothing was committed. {CRASHED} "
+                "Not done: Search broken (failed). Steps: 1 completed, 1 failed."
+            ),
+        ),
         (0.0, "done", "failed"),
     ]
 
@@ -127,7 +138,7 @@ def leaky(who: str) -> Sequence:
         *called(who, "search_leaky"),
         *ended(0.0, "search_leaky", "completed", "finished", ("The key is [redacted].", True)),
         (0.0, "output_delta", " That is all."),
-        (0.0, "summary", "The run is completed. Steps: 2 completed."),
+        (0.0, "summary", "The run is completed. Done: Search leaky. Steps: 2 completed."),
         (0.0, "done", "completed"),
     ]
 
@@ -137,7 +148,14 @@ def canceled(who: str) -> Sequence:
     return [
         *called(who, "search_slowly", 2.4),
         *ended(3.0, "search_slowly", "canceled", "was canceled", result),
-        (3.0, "summary", "The run was canceled, and nothing was committed. Steps: 1 completed, 1 canceled."),
+        (
+            3.0,
+            "summary",
+            (
+                "The run was canceled, and nothing was committed. "
+                "Not done: Search slowly (was canceled). Steps: 1 completed, 1 canceled."
+            ),
+        ),
         (3.0, "done", "canceled"),
     ]
 
@@ -149,7 +167,7 @@ def forced_talk(who: str) -> Sequence:
         (0.0, "plan_narrative", plan),
         *opening(who)[2:],
         (0.0, "output_delta", "Good evening."),
-        (0.0, "summary", "The run is completed. Steps: 1 completed."),
+        (0.0, "summary", "The run is completed. No tool was run. Steps: 1 completed."),
         (0.0, "done", "completed"),
     ]
 
@@ -160,7 +178,7 @@ def quiet(who: str) -> Sequence:
         *((each, "heartbeat", "step-1", "waiting for the model") for each in (2.4, 4.8, 7.2, 9.6)),
         (10.2, "step_end", "step-1", "completed"),
         (10.2, "output_delta", "At last."),
-        (10.2, "summary", "The run is completed. Steps: 1 completed."),
+        (10.2, "summary", "The run is completed. No tool was run. Steps: 1 completed."),
         (10.2, "done", "completed"),
     ]
 
@@ -170,7 +188,7 @@ def raises(who: str) -> Sequence:
         *opening(who)[:-1],
         (0.0, "narration_delta", "step-1", RAISED),
         (0.0, "step_end", "step-1", "failed"),
-        (0.0, "summary", f"The run failed, and nothing was committed. {RAISED} Steps: 1 failed."),
+        (0.0, "summary", f"The run failed, and nothing was committed. {RAISED} No tool was run. Steps: 1 failed."),
         (0.0, "done", "failed"),
     ]
 
@@ -184,7 +202,11 @@ def stalls(who: str) -> Sequence:
         *((each, "heartbeat", "step-2", "waiting for the model") for each in beat_times),
         (STALL, "narration_delta", "step-2", STALLED),
         (STALL, "step_end", "step-2", "failed"),
-        (STALL, "summary", f"The run failed, and nothing was committed. {STALLED} Steps: 1 completed, 1 failed."),
+        (
+            STALL,
+            "summary",
+            f"The run failed, and nothing was committed. {STALLED} No tool was run. Steps: 1 completed, 1 failed.",
+        ),
         (STALL, "done", "failed"),
     ]
 

@@ -56,6 +56,7 @@ async def test_a_run_of_an_earlier_process_answers_with_its_mode_a_summary_and_i
         assert {event["run_id"] for event in events if "run_id" in event} == {run_id}
         assert events[-2]["content"].startswith(summary)
         assert "In the ledger: " in events[-2]["content"]
+        assert "No tool was run" not in events[-2]["content"], "the ledger keeps no steps"
         assert output(events) == ""
         assert (await house.client.get(f"/api/runs/{run_id}")).json() == before
         answer = await house.client.post(f"/api/runs/{run_id}/cancel")
@@ -71,6 +72,15 @@ async def test_a_chat_of_an_earlier_process_says_only_that_it_is_over(tmp_path: 
     assert types(events) == ["mode", "output_delta", "done"]
     assert output(events) == "(The run is completed. In the ledger: 0 intents, 0 changes, 0 artifacts.)"
     assert "secret" not in json.dumps(events)
+
+
+async def test_a_denied_request_of_an_earlier_process_still_says_what_allows_it(tmp_path: Path) -> None:
+    async with SqliteLedger(tmp_path / "ledger") as ledger, open_house(cast=make(), ledger=ledger) as house:
+        run_id = (await run_of(house, "Search the documents for rain.", "deny"))[0]["run_id"]
+    async with SqliteLedger(tmp_path / "ledger") as ledger, open_house(cast=make(), ledger=ledger) as house:
+        assert (await house.client.get(f"/api/runs/{run_id}")).json()["allow"] == {"execution_policy": "auto"}
+        stream = await house.client.get(f"/api/runs/{run_id}/events")
+        assert stream.headers["footlights-allow"] == "execution_policy=auto"
 
 
 async def test_a_client_with_a_part_of_the_run_gets_the_end_once(tmp_path: Path) -> None:

@@ -10,10 +10,21 @@ import pytest
 import trio
 import trio.testing
 
-from footlights import DetachReason, Limits, MemoryLedger, Persona, RegistrationError, SessionClosed, open_stage
-from footlights.modes import STANDARD_RULES, Condition, ExecutionPolicy, IntentRule
+from footlights import (
+    DetachReason,
+    Limits,
+    MemoryLedger,
+    Persona,
+    RegistrationError,
+    SessionClosed,
+    SideEffects,
+    Tool,
+    open_stage,
+)
+from footlights.modes import ExecutionPolicy, ModeHints
 from footlights.redaction.redactor import Redacted
 from footlights.testing.faults import FlakyLedger
+from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
@@ -24,12 +35,12 @@ from tests.kit.views.dexi_kit import lawful, output, types
 from tests.kit.views.dexi_server import agency
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
     from trio.testing import MockClock
 
-    from footlights import Stage
+    from footlights import JsonValue, Prompt, Stage, ToolContext
     from footlights.modes import Classifier, Intent
     from footlights_transports.views.dexi.run import Run
     from tests.kit.views.dexi_kit import Raw
@@ -89,17 +100,62 @@ async def test_no_run_begins_after_the_server_has_closed(quiet_clock: MockClock)
             await runs.begin(ME, SLOW)
 
 
-async def test_a_host_can_set_rules_and_the_chat_agent(quiet_clock: MockClock) -> None:
-    divining = IntentRule(
-        id="host.divine", activity="divine", conditions=(Condition.TOOLS_NEEDED,), verbs=["divine"]
-    )  # fmt: skip
-    settings = RunSettings(rules=STANDARD_RULES.adding(divining), chat_agent="porter")
+async def test_a_host_can_set_hints_and_the_chat_agent(quiet_clock: MockClock) -> None:
+    settings = RunSettings(hints=ModeHints(work=["Divine the weather for me."]), chat_agent="porter")
     async with open_stage(agency()) as stage, keeping(stage, settings) as runs:
-        run = await runs.begin(ME, RunRequest(message="Divine the weather.", policy=ExecutionPolicy.AUTO))
+        run = await runs.begin(ME, RunRequest(message="Divine the weather for me!", policy=ExecutionPolicy.AUTO))
         await run.wait_over()
     events = lawful(events_of(run))
-    assert events[1]["content"].startswith("The agent will divine")
+    assert events[1]["content"].startswith("The agent has no tools, so it cannot")
     assert "tool_start" not in types(events), "the porter has no tools"
+
+
+async def test_what_is_denied_says_so_to_a_person_and_the_hint_for_a_client_is_beside_it(
+    quiet_clock: MockClock,
+) -> None:
+    async with open_stage(agency()) as stage, keeping(stage) as runs:
+        run = await runs.begin(ME, RunRequest(message="Search the shelves for rain.", policy=ExecutionPolicy.DENY))
+        await run.wait_over()
+        talk = await runs.begin(ME, RunRequest(message="Good evening.", policy=ExecutionPolicy.DENY))
+        await talk.wait_over()
+    answer = run.answer()
+    assert str(answer["message"]).startswith("I have not run anything. I can search the shelves if you allow it.")
+    assert "execution_policy" not in str(answer["message"])
+    assert answer["allow"] == run.description()["allow"] == {"execution_policy": "auto"}
+    assert talk.answer()["allow"] is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "agent", "told"),
+    [
+        (ExecutionPolicy.AUTO, "clerk", ["execution. Your tools: look.", "Only what a tool has returned"]),
+        (ExecutionPolicy.DENY, "clerk", ["Nothing was run", "With leave you could use: look.", "execution_policy"]),
+        (ExecutionPolicy.DENY, "porter", ["Nothing was run", "You have no tools."]),
+    ],
+)
+async def test_the_model_is_told_what_it_may_do_and_what_was_not_done(
+    policy: ExecutionPolicy, agent: str, told: list[str], quiet_clock: MockClock
+) -> None:
+    prompts: list[Prompt] = []
+
+    def script(prompt: Prompt) -> list[Say]:
+        prompts.append(prompt)
+        return [Say("Well.")]
+
+    async def look(arguments: Mapping[str, JsonValue], context: ToolContext) -> str:
+        return "seen"
+
+    cast = standard_cast(
+        ScriptedModel(script),
+        tools=[Tool(name="look", run=look, side_effects=SideEffects.NONE)],
+        personas={"clerk": Persona(text="You are a clerk."), "porter": Persona(tools=frozenset())},
+    )
+    async with open_stage(cast) as stage, keeping(stage) as runs:
+        run = await runs.begin(ME, RunRequest(message="Search the archive for rain.", policy=policy, agent=agent))
+        await run.wait_over()
+    [fact] = [line for line in prompts[0].system.splitlines() if line.startswith("This turn: ")]
+    for each in told:
+        assert each in fact
 
 
 async def test_a_message_that_names_a_tool_of_the_cast_asks_for_it(quiet_clock: MockClock) -> None:
@@ -201,7 +257,7 @@ async def test_the_innkeeper_says_which_requests_need_his_tools(
 
 async def test_another_agent_is_not_asked_what_the_innkeeper_would_do(quiet_clock: MockClock) -> None:
     async with open_stage(tavern_cast()) as stage, keeping(stage) as runs:
-        request = RunRequest(message="I want to rent the attic", policy=ExecutionPolicy.AUTO, agent="analyst")
+        request = RunRequest(message="I rent the attic", policy=ExecutionPolicy.AUTO, agent="analyst")
         run = await runs.begin(ME, request)
         await run.wait_over()
     assert events_of(run)[0]["mode"] == "chat"

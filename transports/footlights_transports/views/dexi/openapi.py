@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 _EVENTS: Json = {"description": "Each `event` is the type of an event, each `data` a DexiEvent, each `id` its place."}
 _EVENT = dexi_schema()
 _UNKNOWN = object_of({"code": {"enum": ["unknown_agent", "unknown_run"]}, "message": TEXT})
+_ALLOW: Json = {
+    "oneOf": [object_of({"execution_policy": {"const": "auto"}}), {"type": "null"}],
+    "description": "What to send with the request so that it is executed, if it was not.",
+}
 _POLICY = "`deny`, `auto` or `force`: whether the request may be executed."
 
 DEXI_SCHEMAS: Mapping[str, Json] = {
@@ -49,6 +53,7 @@ DEXI_SCHEMAS: Mapping[str, Json] = {
             "mode": {"enum": [each.value for each in Mode]},
             "run_id": TEXT,
             "message": TEXT,
+            "allow": _ALLOW,
             "events": list_of(ref("DexiEvent")),
         }
     ),
@@ -58,6 +63,7 @@ DEXI_SCHEMAS: Mapping[str, Json] = {
             "session_id": TEXT,
             "turn_id": TEXT,
             "is_over": FLAG,
+            "allow": _ALLOW,
             "decision": {"type": "object", "description": "Ids of rules, and values of closed sets."},
         }
     ),

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 
 _YES_WORKS = 'approvals: a yes is carried out, so it needs "execution_policy": "auto" or "force".'
+ALLOW_HEADER = "footlights-allow"
+"""Of a stream: what to send with the request so that it is executed, if it was not."""
 
 
 class DexiRoutes:
@@ -100,7 +102,10 @@ class DexiRoutes:
         return json_response(run.answer())
 
     def _stream(self, run: Run, place: int) -> RunStream[DexiEvent]:
-        return RunStream(run, place, self._access.policy.limits.keep_alive, skips_within=SKIPPED_WITHIN)
+        stream = RunStream(run, place, self._access.policy.limits.keep_alive, skips_within=SKIPPED_WITHIN)
+        if run.allow is not None:
+            stream.headers[ALLOW_HEADER] = "; ".join(f"{name}={value}" for name, value in run.allow.items())
+        return stream
 
     async def _run(self, request: Request, user: User) -> Run:
         return await self._runs.recall(user, path_of(request)["run_id"])

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from footlights.modes import Candidate, ExecutionPolicy
+from footlights.params import Mode
 from footlights_transports.views.base.run_log import RunLog
 from footlights_transports.views.dexi.pure.events import DexiEvent, OutputDelta, to_json
 from footlights_transports.views.dexi.pure.recollection import FIRST_RECALLED, Recollection
@@ -39,6 +41,12 @@ class Run(RunLog[DexiEvent]):
         self.first_id = FIRST_RECALLED if isinstance(narrator, Recollection) else 0
         """The id of its first event."""
 
+    @property
+    def allow(self) -> dict[str, JsonValue] | None:
+        """What to send with the request so that it is executed, if it was not."""
+        denied = (self._decision.get("mode"), self._decision.get("candidate")) == (Mode.CHAT, Candidate.EXECUTION)
+        return {"execution_policy": ExecutionPolicy.AUTO.value} if denied else None
+
     def answer(self) -> dict[str, JsonValue]:
         """The whole run as one JSON object."""
         message = "".join(each.event.content for each in self.entries if isinstance(each.event, OutputDelta))
@@ -46,6 +54,7 @@ class Run(RunLog[DexiEvent]):
             "mode": self._decision["mode"],
             "run_id": self.run_id,
             "message": message,
+            "allow": self.allow,
             "events": [to_json(each.event) for each in self.entries],
         }
 
@@ -56,5 +65,6 @@ class Run(RunLog[DexiEvent]):
             "session_id": self.session_id,
             "turn_id": self.turn_id,
             "is_over": self.is_over,
+            "allow": self.allow,
             "decision": self._decision,
         }

@@ -8,20 +8,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from attrs.validators import optional
 
 from footlights.errors import UnknownSession
 from footlights.modes import (
-    STANDARD_RULES,
+    NO_HINTS,
     Activity,
     Condition,
     ExecutionPolicy,
     Intent,
     IntentKind,
+    ModeHints,
     conclude,
     decide,
-    tool_hint,
 )
 from footlights.modes.classifier import check_classifier_id
 from footlights.params import TurnParams
@@ -29,13 +29,14 @@ from footlights.redaction.redactor import Redactor
 from footlights_transports.views.base.run_keeper import RunKeeper, UnknownRun
 from footlights_transports.views.dexi.pure.narration import Narrator
 from footlights_transports.views.dexi.pure.recollection import Recollection, parts_of, run_id_of
+from footlights_transports.views.dexi.pure.templates import APPROVAL
 from footlights_transports.views.dexi.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from footlights import InteractionSession
-    from footlights.modes import Classifier, IntentRules
+    from footlights.modes import Classifier
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 APPROVED = Intent(
     kind=IntentKind.EXECUTION,
     activities=(Activity.CHANGE,),
-    rule_ids=("approval",),
+    rule_ids=(APPROVAL,),
     conditions=(Condition.ARTIFACTS,),
 )
 """The intent of a request that approves something: to do what waits."""
@@ -57,8 +58,8 @@ def _check_id(_: object, __: object, classifier: Classifier) -> None:
 class RunSettings:
     """Settings of a host for its narrated runs."""
 
-    rules: IntentRules | None = None
-    """Rules for what asks for execution; by default the standard rules and the names of the cast's tools."""
+    hints: ModeHints = NO_HINTS
+    """What helps to tell work from chat. The tools of the agent are added."""
     classifier: Classifier | None = field(default=None, validator=optional(_check_id))
     """A second opinion about that; by default that of the agent's persona. Raises `RegistrationError` for an id that
     cannot be recorded."""
@@ -91,7 +92,6 @@ class Runs(RunKeeper[Run]):
     ) -> None:
         super().__init__(access)
         self._settings = settings or RunSettings()
-        self._rules = self._settings.rules or STANDARD_RULES.adding(*map(tool_hint, access.stage.tools))
         self._wall_clock = wall_clock
 
     async def begin(self, user: User, request: RunRequest) -> Run:
@@ -105,11 +105,12 @@ class Runs(RunKeeper[Run]):
     async def _begin(self, user: User, request: RunRequest, session: InteractionSession) -> Run:
         settings = self._settings
         agent = request.agent or settings.chat_agent
+        tools = self._access.stage.tools_of(agent)
         classifier = settings.classifier or self._access.stage.persona(agent).classifier
         if any(request.approvals.values()):
             decision = conclude(APPROVED, request.policy)
         else:
-            decision = decide(request.message, request.policy, self._rules, classifier)
+            decision = decide(request.message, request.policy, evolve(settings.hints, tools=tools), classifier)
         params = TurnParams(persona=agent, approvals=request.approvals)
         turn_id = self._access.begin_turn(user, session.session_id, request.message, params, decision)
         narrator = Narrator(
@@ -117,7 +118,7 @@ class Runs(RunKeeper[Run]):
             decision,
             agent=request.agent,
             redactor=settings.redactor,
-            tools=self._access.stage.tools,
+            tools=tools,
             checked=settings.checked,
         )
         return Run(user, session.session_id, turn_id, narrator, self._wall_clock(), decision.document)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from footlights.checks import listed
+from footlights.errors import RegistrationError
+from footlights.modes import NO_HINTS, ModeHints
 from footlights.redaction.patterns import STANDARD_PATTERNS
 from footlights.redaction.redactor import STANDARD_FIELDS, Redactor
 from footlights_transports.config.redaction import host_patterns
@@ -27,12 +29,17 @@ _SETTINGS = (
         "secret_fields", TEXTS, 'Names of further fields whose values runs must not show, such as "maiden name".', ()
     ),
 )
+_MODES = (
+    Setting("work", TEXTS, "Messages that ask for work: one that is much like them is executed.", ()),
+    Setting("chat", TEXTS, "Messages that ask for words only: nothing is executed for one that is much like them.", ()),
+    Setting("veto", TEXTS, "Phrases that forbid any execution, wherever they stand in a message.", ()),
+)
 
 
 class DexiView(View):
     """Narrated runs."""
 
-    sections: ClassVar = {"dexi": _SETTINGS}
+    sections: ClassVar = {"dexi": _SETTINGS, "modes": _MODES}
     routes = (DexiRoutes,)
     schemas = DEXI_SCHEMAS
     errors: ClassVar = {UnknownRun: 404, UnknownAgent: 404}
@@ -51,8 +58,16 @@ class DexiView(View):
             *host_patterns(source, ("dexi", "secret_patterns"), given.get("secret_patterns", ())),
         )
         redactor = Redactor(patterns, (*STANDARD_FIELDS, *given.get("secret_fields", ())))
-        return cls(RunSettings(chat_agent=agent, redactor=redactor))
+        return cls(RunSettings(hints=_hints(source), chat_agent=agent, redactor=redactor))
 
     def mount(self, access: SessionAccess) -> Mount:
         runs = Runs(access, self.settings)
         return Mount(view=self, handlers=[DexiRoutes(access, runs)], run=runs.keep)
+
+
+def _hints(source: Source) -> ModeHints:
+    try:
+        return ModeHints(**source.section(("modes",), _MODES))
+    except RegistrationError as error:
+        source.complain(("modes",), f"cannot be used: {error}")
+        return NO_HINTS

@@ -14,6 +14,7 @@ from footlights_transports.views.dexi.pure.schema import check_event
 from tests.kit.views.dexi_kit import CHAT, HOT, OK, output, run_of, told
 
 CALL = ToolCallStarted("call-1", "sell_horse")
+WAITS = "The run waits for approval. Waiting: a-000001: Sell it?"
 HELD = ToolCallResult("call-1", "sell_horse", canceled=False, awaits_approval=True)
 ENDINGS = {
     ApprovalState.PENDING: ("waiting", "a-000001 waits for approval: Sell it?"),
@@ -30,7 +31,7 @@ def commit(*states: ApprovalState) -> CommitFinal:
 
 
 def test_a_call_whose_act_waits_is_not_told_as_finished() -> None:
-    run = run_of(*HOT, CALL, HELD, TurnFinal(""), commit(ApprovalState.PENDING))
+    run = run_of(*HOT, CALL, HELD, TurnFinal(""), commit(ApprovalState.PENDING), tools={"sell_horse": ""})
     assert told(run)[-11:] == [
         ("step_start", "step-2", "Sell horse"),
         ("tool_start", "step-2", "sell_horse", "To carry out a part of the request."),
@@ -41,7 +42,7 @@ def test_a_call_whose_act_waits_is_not_told_as_finished() -> None:
         ("step_start", "step-3", "Wait for approval"),
         ("narration_delta", "step-3", "a-000001 waits for approval: Sell it?"),
         ("step_end", "step-3", "waiting"),
-        ("summary", "The run waits for approval. Waiting: a-000001: Sell it? Steps: 1 completed, 2 waiting."),
+        ("summary", f"{WAITS} Not done: Sell horse (waits for approval). Steps: 1 completed, 2 waiting."),
         ("done", "waiting"),
     ]
     assert not any(isinstance(each, Line) for each in RunView().show(check_event(run[-1]))), "it did not fail"
@@ -61,9 +62,8 @@ def test_a_decision_is_a_step_and_in_a_chat_a_remark(state: ApprovalState) -> No
 
 def test_a_run_waits_for_all_that_waits_of_it() -> None:
     run = run_of(*HOT, TurnFinal("Well."), commit(ApprovalState.APPROVED, ApprovalState.PENDING, ApprovalState.PENDING))
-    assert run[-2]["content"].startswith(
-        "The run waits for approval. Waiting: a-000002: Sell it?; a-000003: Sell it? Steps: "
-    )
+    told = "Waiting: a-000002: Sell it?; a-000003: Sell it? Approved and done: a-000001: Sell it?"
+    assert run[-2]["content"].startswith(f"The run waits for approval. {told} No tool was run. Steps: ")
 
 
 def test_the_ext_of_another_is_no_news() -> None:

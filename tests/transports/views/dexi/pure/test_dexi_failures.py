@@ -35,6 +35,7 @@ from tests.kit.views.dexi_kit import (
     REFUSED,
     RUN,
     STARTED,
+    TOOLS,
     core_events,
     lawful,
     output,
@@ -52,7 +53,7 @@ def test_a_tool_error_fails_the_step_and_the_run_continues() -> None:
         ("narration_delta", "step-2", "Search documents failed."),
         ("step_end", "step-2", "failed"),
         ("output_delta", "Sorry."),
-        ("summary", "The run is completed. Steps: 1 completed, 1 failed."),
+        ("summary", "The run is completed. Not done: Search documents (failed). Steps: 1 completed, 1 failed."),
         ("done", "completed"),
     ]
 
@@ -66,7 +67,7 @@ def test_the_step_that_fails_and_the_summary_say_why() -> None:
     assert told(run_of(*HOT, cut, REFUSED))[4:] == [
         ("narration_delta", "step-1", WHY),
         ("step_end", "step-1", "failed"),
-        ("summary", f"The run failed, and nothing was committed. {WHY} Steps: 1 failed."),
+        ("summary", f"The run failed, and nothing was committed. {WHY} No tool was run. Steps: 1 failed."),
         ("done", "failed"),
     ]
 
@@ -97,7 +98,10 @@ def test_a_tool_crash_fails_the_step_and_the_run() -> None:
         ("tool_result", "step-2", "search_documents", "The tool failed: tool_error.", False),
         ("narration_delta", "step-2", "Search documents failed."),
         ("step_end", "step-2", "failed"),
-        ("summary", "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."),
+        (
+            "summary",
+            f"The run failed, and nothing was committed. {UNDONE} Steps: 1 completed, 1 failed.",
+        ),
         ("done", "failed"),
     ]
 
@@ -115,7 +119,13 @@ def test_a_cancel_ends_the_step_and_sends_the_text_so_far(effects: bool, told_of
         ("narration_delta", "step-2", "Search documents was canceled."),
         ("step_end", "step-2", "canceled"),
         ("output_delta", "Wait"),
-        ("summary", "The run was canceled, and nothing was committed. Steps: 1 completed, 1 canceled."),
+        (
+            "summary",
+            (
+                "The run was canceled, and nothing was committed. "
+                "Not done: Search documents (was canceled). Steps: 1 completed, 1 canceled."
+            ),
+        ),
         ("done", "canceled"),
     ]
 
@@ -149,13 +159,13 @@ def test_a_refused_commit_fails_the_run() -> None:
     why = "Why (no_money): The purse is empty."
     assert told(run)[-3:] == [
         ("output_delta", "Sold!"),
-        ("summary", f"The run failed, and nothing was committed. {why} Steps: 1 completed."),
+        ("summary", f"The run failed, and nothing was committed. {why} No tool was run. Steps: 1 completed."),
         ("done", "failed"),
     ]
 
 
 def test_a_server_that_closes_ends_the_run_as_unknown_once() -> None:
-    run = Narrator(RUN, EXECUTION)
+    run = Narrator(RUN, EXECUTION, tools=TOOLS)
     sent = run.begin(0)
     for event in core_events([*HOT, STARTED, TokenDelta("Wait", 0)]):
         sent += run.take(event, 1)
@@ -167,7 +177,10 @@ def test_a_server_that_closes_ends_the_run_as_unknown_once() -> None:
         ("output_delta", "Wait"),
         (
             "summary",
-            "The run ended, and whether it was committed is not known. Steps: 1 completed, 1 of unknown outcome.",
+            (
+                "The run ended, and whether it was committed is not known. "
+                "Not done: Search documents (ended, and how is not known). Steps: 1 completed, 1 of unknown outcome."
+            ),
         ),
         ("done", "unknown"),
     ]
@@ -176,7 +189,7 @@ def test_a_server_that_closes_ends_the_run_as_unknown_once() -> None:
 
 
 def test_nothing_follows_the_end() -> None:
-    narrator = Narrator(RUN, EXECUTION)
+    narrator = Narrator(RUN, EXECUTION, tools=TOOLS)
     narrator.begin(0)
     events = core_events([STARTED, FOUND, TurnFinal(""), OK])
     for event in events:
@@ -184,6 +197,7 @@ def test_nothing_follows_the_end() -> None:
     assert narrator.take(events[0], 2) == narrator.silence(9) == narrator.lose_sight(9) == []
 
 
+UNDONE = "Not done: Search documents (failed)."
 BROKEN_OFF = ("summary", "The run could not be told to its end, and whether it was committed is not known.")
 
 
@@ -204,7 +218,7 @@ BROKEN_OFF = ("summary", "The run could not be told to its end, and whether it w
 def test_a_run_whose_narration_fails_ends_what_was_sent(
     payloads: tuple[Payload, ...], end: list[tuple[object, ...]]
 ) -> None:
-    narrator = Narrator(RUN, EXECUTION)
+    narrator = Narrator(RUN, EXECUTION, tools={**TOOLS, "look": "", "\ud800": ""})
     sent = narrator.begin(0)
     for event in core_events(payloads):
         sent += narrator.take(event, 1)
@@ -223,7 +237,7 @@ def test_a_failed_answer_has_a_failed_step(reason: InterruptReason) -> None:
         ("output_delta", "We"),
         ("step_start", "step-2", "Prepare the answer"),
         ("step_end", "step-2", "failed"),
-        ("summary", "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."),
+        ("summary", "The run failed, and nothing was committed. No tool was run. Steps: 1 completed, 1 failed."),
         ("done", "failed"),
     ]
     after_a_tool = run_of(*HOT, STARTED, FOUND, TurnInterrupted(reason), REFUSED, pauses=[0, 0, 0, 0, 3])

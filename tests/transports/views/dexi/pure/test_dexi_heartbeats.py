@@ -20,6 +20,7 @@ from tests.kit.views.dexi_kit import (
     OK,
     RUN,
     STARTED,
+    TOOLS,
     core_events,
     run_of,
     told,
@@ -72,7 +73,7 @@ def test_text_that_is_held_back_does_not_delay_heartbeats() -> None:
 
 
 def test_no_heartbeat_comes_before_it_is_due() -> None:
-    run = Narrator(RUN, EXECUTION)
+    run = Narrator(RUN, EXECUTION, tools=TOOLS)
     run.begin(98)
     assert run.silence(100) == []
     run.take(core_events([STARTED])[0], 100)

@@ -34,10 +34,10 @@ from tests.kit.views.dexi_kit import (
     types,
 )
 
-PLAN = ("plan_narrative", "The agent will search, and then answer. Each tool that is run is shown as a step.")
+PLAN = ("plan_narrative", "The agent will search, with Search documents, and then answer.")
 SEARCHING = [
     ("step_start", "step-2", "Search documents"),
-    ("tool_start", "step-2", "search_documents", "To find what the request asks about."),
+    ("tool_start", "step-2", "search_documents", "Search the documents."),
     ("narration_delta", "step-2", "Search documents was requested."),
 ]
 
@@ -77,9 +77,9 @@ def test_a_chat_shows_no_tools_and_no_heartbeats() -> None:
     ("confirmation", "question"),
     [
         (None, ""),
-        (Confirmation.AMBIGUOUS, " Should it be run, or only talked about?"),
-        (Confirmation.DESTRUCTIVE, " It may change or remove what is there. Should it be run?"),
-        (Confirmation.DIFFERENT_PATHS, " There is more than one way to run it. Which one should be taken?"),
+        (Confirmation.AMBIGUOUS, " What should I work on?"),
+        (Confirmation.DESTRUCTIVE, " It would delete or replace what is kept. Shall I?"),
+        (Confirmation.DIFFERENT_PATHS, " Which of them shall it be?"),
     ],
 )
 def test_denied_execution_is_explained_and_asks_only_for_a_recorded_reason(
@@ -87,11 +87,8 @@ def test_denied_execution_is_explained_and_asks_only_for_a_recorded_reason(
 ) -> None:
     denied = decided(ExecutionPolicy.DENY, ["search", "simulate", "search"], confirmation)
     run = run_of(*HOT, TokenDelta("I can explain it.", 0), TurnFinal("I can explain it."), OK, decision=denied)
-    either = "or" if confirmation is Confirmation.DIFFERENT_PATHS else "and"
-    explanation = (
-        f"This request asks to search {either} simulate. Nothing was run, because that is not authorized here. "
-        f'To run it, send it with "execution_policy": "auto".{question}\n\n'
-    )
+    could = "search the documents or simulate how many people keep to a habit"
+    explanation = f"I have not run anything. I can {could} if you allow it.{question}\n\n"
     assert told(run) == [
         ("mode", "chat"),
         ("output_delta", explanation),
@@ -104,7 +101,7 @@ def test_denied_execution_is_explained_and_asks_only_for_a_recorded_reason(
 def test_denied_execution_without_a_named_activity_is_explained_too() -> None:
     for activities in (["unnamed"], ["tool"], ["delete"], ["change"]):
         run = run_of(TurnFinal(""), OK, decision=decided(ExecutionPolicy.DENY, activities))
-        assert "Nothing was run" in run[1]["content"]
+        assert "I have not run anything." in run[1]["content"]
         assert "unnamed" not in run[1]["content"]
 
 
@@ -131,7 +128,7 @@ def test_a_run_with_a_tool_has_plan_steps_output_summary_and_done() -> None:
         ("narration_delta", "step-2", "Search documents finished."),
         ("step_end", "step-2", "completed"),
         ("output_delta", "Here."),
-        ("summary", "The run is completed. Steps: 2 completed."),
+        ("summary", "The run is completed. Done: Search documents. Steps: 2 completed."),
         ("done", "completed"),
     ]
 
@@ -142,7 +139,7 @@ def test_a_turn_without_tools_has_one_step_from_selection_to_its_first_word() ->
     assert told(run)[2:] == [
         *PREPARED,
         ("output_delta", "Yes."),
-        ("summary", "The run is completed. Steps: 1 completed."),
+        ("summary", "The run is completed. No tool was run. Steps: 1 completed."),
         ("done", "completed"),
     ]
 
@@ -174,12 +171,23 @@ def test_a_plan_names_the_activities() -> None:
         activities: run_of(TurnFinal(""), OK, decision=decided(activities=activities))[1]["content"]
         for activities in [("search", "simulate", "evaluate"), ("tool",), ("divine",)]
     }
-    end = ", and then answer. Each tool that is run is shown as a step."
+    both = "Search documents and Simulate cohort"
     assert plans == {
-        ("search", "simulate", "evaluate"): f"The agent will search, simulate and evaluate{end}",
-        ("tool",): f"The agent will use a tool{end}",
-        ("divine",): f"The agent will divine{end}",
+        (
+            "search",
+            "simulate",
+            "evaluate",
+        ): f"The agent will search, simulate and evaluate, with {both}, and then answer.",
+        ("tool",): f"The agent has no tool that is made to use a tool. It may use {both}, and then answer.",
+        ("divine",): f"The agent has no tool that is made to divine. It may use {both}, and then answer.",
     }
+
+
+def test_a_plan_that_cannot_be_carried_out_says_so() -> None:
+    run = run_of(TurnFinal(""), OK, tools={})
+    assert run[1]["content"] == "The agent has no tools, so it cannot search. It will answer in words."
+    denied = run_of(TurnFinal(""), OK, tools={}, decision=decided(ExecutionPolicy.DENY))
+    assert denied[1]["content"] == "I have not run anything, and I have no tools to search with.\n\n"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +195,10 @@ def test_a_plan_names_the_activities() -> None:
     [
         (
             ["search", "simulate"],
-            PLAN[1].replace("search,", "search or simulate, whichever is chosen,"),
+            (
+                "The agent will search or simulate, whichever is chosen, with Search documents and Simulate cohort, "
+                "and then answer."
+            ),
         ),
         ([], "The agent will prepare an answer. If a tool is run, it is shown as a step."),
     ],
@@ -200,10 +211,10 @@ def test_a_plan_offers_the_different_paths(activities: list[str], plan: str) -> 
 def test_the_name_of_a_tool_that_does_not_exist_is_not_shown() -> None:
     prose = "I think the user secretly wants to search"
     refused = ToolCallResult("call-1", prose, False, error=ErrorInfo("unknown_tool", "There is no such tool."))
-    run = run_of(*HOT, ToolCallStarted("call-1", prose), refused, TurnFinal(""), OK, tools=["search_documents"])
+    run = run_of(*HOT, ToolCallStarted("call-1", prose), refused, TurnFinal(""), OK, tools={"search_documents": ""})
     assert told(run)[5:11] == [
         ("step_start", "step-2", "Unknown tool"),
-        ("tool_start", "step-2", "unknown_tool", "There is no such tool."),
+        ("tool_start", "step-2", "unknown_tool", "The agent has no such tool."),
         ("narration_delta", "step-2", "Unknown tool was requested."),
         ("tool_result", "step-2", "unknown_tool", "The tool failed: unknown_tool.", False),
         ("narration_delta", "step-2", "Unknown tool failed."),
@@ -225,7 +236,10 @@ def test_artifacts_come_inside_their_step_before_the_result() -> None:
         ("tool_result", "step-2", "search_documents", "The tool finished.", False),
         ("narration_delta", "step-2", "Search documents finished. Artifacts: 2 read, 1 generated."),
         ("step_end", "step-2", "completed"),
-        ("summary", "The run is completed. Steps: 2 completed. Artifacts: 2 read, 1 generated."),
+        (
+            "summary",
+            "The run is completed. Done: Search documents. Steps: 2 completed. Artifacts: 2 read, 1 generated.",
+        ),
         ("done", "completed"),
     ]
 

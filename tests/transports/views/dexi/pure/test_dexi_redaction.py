@@ -21,6 +21,7 @@ from tests.kit.views.dexi_kit import (
     OK,
     RUN,
     STARTED,
+    TOOLS,
     artifacts,
     core_events,
     output,
@@ -51,6 +52,7 @@ def test_a_secret_anywhere_but_in_the_answer_is_redacted() -> None:
         TurnFinal(""),
         OK,
         agent="bob@example.org",
+        tools={KEY: f"Use {KEY}."},
     )
     assert KEY not in str(run)
     assert "example.org" not in str(run)
@@ -94,7 +96,7 @@ def test_the_answer_is_not_redacted() -> None:
 def test_events_are_checked_against_their_schema_unless_switched_off() -> None:
     half_a_pair = core_events([*HOT, TurnFinal("\ud800")])
     for checked in (True, False):
-        run = Narrator(RUN, EXECUTION, checked=checked)
+        run = Narrator(RUN, EXECUTION, checked=checked, tools=TOOLS)
         run.begin(0)
         for event in half_a_pair[:-1]:
             run.take(event, 0)

@@ -12,7 +12,7 @@ from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.pure.laws import check_dexi
 from footlights_transports.views.dexi.pure.narration import Narrator
 from footlights_transports.views.dexi.pure.templates import CUT_ASIDE
-from tests.kit.views.dexi_kit import RUN, decided, lawful, output, project, types
+from tests.kit.views.dexi_kit import RUN, TOOLS, decided, lawful, output, project, types
 
 DECISIONS = [
     decided(policy, activities)
@@ -30,7 +30,7 @@ def said(events: Events) -> str:
 def explained(run: list[dict[str, str]]) -> int:
     """The length of the explanation of denied execution in the output."""
     first = run[1].get("content", "")
-    return len(first) if "Nothing was run" in first else 0
+    return len(first) if "I have not run anything" in first else 0
 
 
 def aside(run: list[dict[str, str]], events: Events) -> str:
@@ -79,7 +79,7 @@ def test_the_same_events_make_the_same_run(events: tuple[StreamEvent, ...], deci
 def test_a_run_whose_narration_fails_anywhere_ends_lawfully(
     events: Events, decision: ModeDecision, data: st.DataObject
 ) -> None:
-    narrator = Narrator(RUN, decision)
+    narrator = Narrator(RUN, decision, tools=TOOLS)
     sent = narrator.begin(0)
     for event in events[: data.draw(st.integers(0, len(events) - 1))]:
         sent += narrator.take(event, 0)

@@ -64,7 +64,7 @@ from footlights_transports.views.dexi.pure.schema import check_event
 from footlights_transports.views.dexi.pure.steps import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Mapping
 
     from footlights.authority.approval_news import ApprovalNews
     from footlights.events import Payload, StreamEvent
@@ -79,7 +79,7 @@ _CANCELED = frozenset(
 class Narrator:
     """The narration of one turn. Each method returns the events to send, in order.
 
-    `tools` are the tools that exist: the name of any other is a model's invention and is not shown. If `checked`, each
+    `tools` are the tools of the agent, and their descriptions: the name of any other is not shown. If `checked`, each
     event is checked against its schema before it is returned; raises `InvalidEvent` then.
     """
 
@@ -90,13 +90,14 @@ class Narrator:
         *,
         agent: str | None = None,
         redactor: Redactor | None = None,
-        tools: Collection[str] | None = None,
+        tools: Mapping[str, str],
         checked: bool = True,
     ) -> None:
         self.run_id = run_id
         self.decision = decision
         self.is_done = False
         self._agent = agent
+        self._tools = tools
         self._safe = SafeRedactor(redactor or Redactor())
         self._checked = checked
         self._out: list[DexiEvent] = []
@@ -119,6 +120,8 @@ class Narrator:
         """What the commit says about acts that need an approval."""
         self._is_cut = False
         """Whether the turn's text was cut at its limit of tokens."""
+        self._is_forgotten = False
+        """Whether the end comes from the ledger, which keeps no steps."""
 
     @property
     def is_execution(self) -> bool:
@@ -134,9 +137,9 @@ class Narrator:
         """The first events, before any of the turn."""
         self._out.append(ModeEvent(self.run_id, self.decision.mode))
         if self.is_execution:
-            self._out.append(PlanNarrative(self.run_id, self._safe(say.plan(self.decision, self._agent))))
+            self._out.append(PlanNarrative(self.run_id, self._safe(say.plan(self.decision, self._agent, self._tools))))
         elif self.decision.candidate is Candidate.EXECUTION:
-            self._out.append(OutputDelta(self._safe(say.denied(self.decision))))
+            self._out.append(OutputDelta(self._safe(say.denied(self.decision, self._tools))))
         return self._sent(now)
 
     def take(self, event: StreamEvent, now: float) -> list[DexiEvent]:
@@ -210,11 +213,13 @@ class Narrator:
             case TurnFinal():
                 self._has_ended = True
                 self._is_cut = payload.cut
+                self._is_forgotten = payload.text_forgotten
                 self._hear(payload.text[self._heard :])
             case TurnInterrupted():
                 self._has_ended = True
                 self._cut = _cut_by(payload)
                 self._failure = payload.error
+                self._is_forgotten = payload.text_forgotten
             case _:
                 pass
         self._send_held()
@@ -242,8 +247,8 @@ class Narrator:
             for each in self._news:
                 self._steps.tell_news(each)
             self._steps.ensure_one(StepOutcome(outcome.value))
-            why = say.waiting(self._news) if self._failure is None else say.failed(self._failure)
-            self._steps.sum_up(outcome, why, is_cut=self._is_cut)
+            why = say.decided(self._news) if self._failure is None else say.failed(self._failure)
+            self._steps.sum_up(outcome, why, is_cut=self._is_cut, is_forgotten=self._is_forgotten)
         else:
             self._tell_asides()
         self._out.append(Done(self.run_id, outcome))

@@ -27,7 +27,7 @@ from footlights_transports.views.dexi.pure.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Mapping
 
     from footlights.authority.approval_news import ApprovalNews
     from footlights.events import ErrorInfo, Ext, JsonValue, ToolCallResult
@@ -52,19 +52,19 @@ class _Step:
 class Steps:
     """The steps of one run. Each method passes the events that it causes to `send`, in order."""
 
-    def __init__(
-        self, send: Callable[[DexiEvent], None], redactor: SafeRedactor, tools: Collection[str] | None
-    ) -> None:
+    def __init__(self, send: Callable[[DexiEvent], None], redactor: SafeRedactor, tools: Mapping[str, str]) -> None:
         self._send = send
         self._safe = redactor
         self._tools = tools
-        """The tools that exist; None allows any name."""
+        """The agent's tools, and their descriptions."""
         self._waits_for = say.QUEUED
         """The state of a step that waits for a model."""
         self._open: dict[str, _Step] = {}
         """In the order in which they began."""
         self._begun = 0
         self._outcomes: Counter[StepOutcome] = Counter()
+        self._called: list[tuple[str, StepOutcome]] = []
+        """The tools whose calls have ended, by their names as they are shown."""
         self._read = 0
         self._generated = 0
 
@@ -110,8 +110,8 @@ class Steps:
     # -- tools
 
     def tool_started(self, call: str, tool_name: str) -> None:
-        if self._tools is None or tool_name in self._tools:
-            name, purpose = self._safe.redacted(tool_name), say.purpose(tool_name)
+        if tool_name in self._tools:
+            name, purpose = self._safe.redacted(tool_name), self._safe(say.purpose(self._tools[tool_name]))
         else:
             name, purpose = Redacted(say.UNKNOWN_TOOL, applied=False), say.NO_PURPOSE
         step = self._begin(call, say.label(name.text), _Step(self._next_id(), name.text, name.applied))
@@ -136,6 +136,7 @@ class Steps:
         step, shown = self._open[call], self._safe.redacted(summary)
         self._send(ToolResult(step.step_id, step.tool_name, shown.text, step.is_redacted or shown.applied))
         self._send(NarrationDelta(step.step_id, say.tool_ended(step.tool_name, outcome, read, generated)))
+        self._called.append((step.tool_name, outcome))
         self._end(call, outcome)
 
     # -- all steps
@@ -167,10 +168,11 @@ class Steps:
         self._send(NarrationDelta(step.step_id, self._safe(narration)))
         self._end(news.id, outcome)
 
-    def sum_up(self, outcome: RunOutcome, why: str, *, is_cut: bool) -> None:
-        """`why` is why it failed, or what it waits for."""
-        why = self._safe(why)
-        self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated, why, is_cut=is_cut)))
+    def sum_up(self, outcome: RunOutcome, why: str, *, is_cut: bool, is_forgotten: bool) -> None:
+        """`why` is why it failed, or what waits or was decided. `is_forgotten`: tools may have run that nobody saw."""
+        did = "" if is_forgotten and not self._called else say.did(self._called)
+        made = (self._read, self._generated)
+        self._send(Summary(say.summary(outcome, self._safe(why), did, self._outcomes, *made, is_cut=is_cut)))
 
     def _next_id(self) -> str:
         return f"step-{self._begun + 1}"

@@ -13,7 +13,7 @@ from footlights.modes import Activity, Confirmation
 from footlights_transports.views.dexi.pure.events import RunOutcome, StepOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from footlights.authority.approval_news import ApprovalNews
     from footlights.events import ErrorInfo, ToolCallResult
@@ -33,7 +33,7 @@ RUNNING = "waiting for the tool"
 """State of a step that called a tool."""
 UNKNOWN_TOOL = "unknown_tool"
 """Shown in place of the name of a tool that does not exist, since a model invented that name."""
-NO_PURPOSE = "There is no such tool."
+NO_PURPOSE = "The agent has no such tool."
 NO_RESULT = "The tool's result was not seen."
 CUT = "The answer was cut at its limit of tokens."
 CUT_ASIDE = f"\n\n({CUT})"
@@ -42,6 +42,9 @@ RECALLED = "This run is over. The ledger has its outcome, and neither its steps 
 """In place of the plan of a run that only the ledger remembers."""
 BROKEN_OFF = "The run could not be told to its end, and whether it was committed is not known."
 
+APPROVAL = "approval"
+"""The id in the record of a request that approves something."""
+
 _ACTIVITIES: Mapping[str, str] = {
     Activity.CHANGE: "change something that is kept",
     Activity.DELETE: "delete something that is kept",
@@ -49,19 +52,14 @@ _ACTIVITIES: Mapping[str, str] = {
     Activity.UNNAMED: "run something",
 }
 """Phrases for activities whose names are not verbs."""
+_STEMS: Mapping[str, str] = {Activity.CHANGE: "chang", Activity.DELETE: "delet"}
 
-_PURPOSES: Mapping[str, str] = {
-    "search": "To find what the request asks about.",
-    "simulate": "To simulate what the request asks about.",
-    "evaluate": "To evaluate what the request asks about.",
-    "generate": "To make what the request asks for.",
-}
 _PURPOSE = "To carry out a part of the request."
 
 _QUESTIONS: Mapping[Confirmation, str] = {
-    Confirmation.AMBIGUOUS: "Should it be run, or only talked about?",
-    Confirmation.DESTRUCTIVE: "It may change or remove what is there. Should it be run?",
-    Confirmation.DIFFERENT_PATHS: "There is more than one way to run it. Which one should be taken?",
+    Confirmation.AMBIGUOUS: "What should I work on?",
+    Confirmation.DESTRUCTIVE: "It would delete or replace what is kept. Shall I?",
+    Confirmation.DIFFERENT_PATHS: "Which of them shall it be?",
 }
 
 _NEWS: Mapping[ApprovalState, tuple[str, StepOutcome, str]] = {
@@ -78,6 +76,12 @@ _NEWS: Mapping[ApprovalState, tuple[str, StepOutcome, str]] = {
     ),
 }
 """What a commit says about an act that needs an approval: label and outcome of its step, and the narration."""
+
+_STATES: Mapping[ApprovalState, str] = {
+    ApprovalState.PENDING: "Waiting",
+    ApprovalState.APPROVED: "Approved and done",
+    ApprovalState.DENIED: "Denied and dropped",
+}
 
 _ENDINGS: Mapping[StepOutcome, str] = {
     StepOutcome.COMPLETED: "finished",
@@ -96,23 +100,53 @@ _VERDICTS: Mapping[RunOutcome, str] = {
 }
 
 
-def plan(decision: ModeDecision, agent: str | None) -> str:
-    """What the agent is about to do."""
-    who = "The agent" if agent is None else agent
-    work = _work(decision)
+def plan(decision: ModeDecision, agent: str | None, tools: Mapping[str, str]) -> str:
+    """What the agent is about to do, with the tools that it has: their names and descriptions."""
+    who, work = "The agent" if agent is None else agent, _work(decision)
+    if APPROVAL in decision.intent.rule_ids:
+        return f"{who} will answer. What was approved is done when the run ends, if the rules still allow it."
+    if not tools:
+        cannot = "nothing can be run" if work is None else f"it cannot {work}"
+        return f"{who} has no tools, so {cannot}. It will answer in words."
     if work is None:
         return f"{who} will prepare an answer. If a tool is run, it is shown as a step."
-    if decision.confirmation is Confirmation.DIFFERENT_PATHS:
-        return f"{who} will {work}, whichever is chosen, and then answer. Each tool that is run is shown as a step."
-    return f"{who} will {work}, and then answer. Each tool that is run is shown as a step."
+    fitting = _fitting(decision, tools)
+    if not fitting:
+        return f"{who} has no tool that is made to {work}. It may use {_listed(map(label, tools))}, and then answer."
+    choice = ", whichever is chosen" if decision.confirmation is Confirmation.DIFFERENT_PATHS else ""
+    return f"{who} will {work}{choice}, with {_listed(map(label, fitting))}, and then answer."
 
 
-def denied(decision: ModeDecision) -> str:
-    """Why nothing is executed, what could be, and how to allow it; with a question only if the record has a reason."""
-    could = f"This request asks to {_work(decision) or _ACTIVITIES[Activity.UNNAMED]}."
-    how = 'Nothing was run, because that is not authorized here. To run it, send it with "execution_policy": "auto".'
+def denied(decision: ModeDecision, tools: Mapping[str, str]) -> str:
+    """That nothing was run, and what could be; with a question only if the record has a reason."""
+    fitting = _fitting(decision, tools)
+    if not tools:
+        told = f"I have not run anything, and I have no tools to {_work(decision) or 'run anything'} with."
+    elif fitting:
+        could = _listed(
+            dict.fromkeys(_in_sentence(purpose(tools[name]) if tools[name] else label(name)) for name in fitting), "or"
+        )
+        told = f"I have not run anything. I can {could} if you allow it."
+    else:
+        told = f"I have not run anything. If you allow it, I can use {_listed(map(label, tools))}."
     question = "" if decision.confirmation is None else f" {_QUESTIONS[decision.confirmation]}"
-    return f"{could} {how}{question}\n\n"
+    return f"{told}{question}\n\n"
+
+
+def _fitting(decision: ModeDecision, tools: Mapping[str, str]) -> list[str]:
+    """The tools whose names or descriptions speak of what was asked for."""
+    asked = [each for each in decision.intent.activities if each not in _ACTIVITIES or each in _STEMS]
+    stems = [_STEMS.get(each, each.rstrip("e")) for each in asked]
+    return [name for name, about in tools.items() if any(stem in f"{name} {about}".casefold() for stem in stems)]
+
+
+def _in_sentence(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _listed(items: Iterable[str], joint: str = "and") -> str:
+    *most, last = items
+    return f"{', '.join(most)} {joint} {last}" if most else last
 
 
 def model_selected(model_id: str, failure: ErrorInfo | None) -> str:
@@ -143,9 +177,10 @@ def label(tool_name: str) -> str:
     return words[:1].upper() + words[1:] or "Run a tool"
 
 
-def purpose(tool_name: str) -> str:
-    """The purpose of a tool, by the first word of its name."""
-    return _PURPOSES.get(tool_name.partition("_")[0], _PURPOSE)
+def purpose(description: str) -> str:
+    """The purpose of a tool: the first sentence of its description."""
+    sentence, end, _ = " ".join(description.split()).partition(". ")
+    return (sentence + end).strip() or _PURPOSE
 
 
 def tool_requested(tool_name: str) -> str:
@@ -186,10 +221,13 @@ def news(told: ApprovalNews) -> tuple[str, StepOutcome, str]:
     return label, outcome, sentence.format(id=told.id, question=told.question)
 
 
-def waiting(told: Iterable[ApprovalNews]) -> str:
-    """What waits for an approval, for the summary; empty if nothing does."""
-    pending = [f"{each.id}: {each.question}" for each in told if each.state is ApprovalState.PENDING]
-    return f"Waiting: {'; '.join(pending)}" if pending else ""
+def decided(told: Sequence[ApprovalNews]) -> str:
+    """What waits for an approval, was approved and was denied, for the summary; empty if nothing was."""
+    parts: list[str] = []
+    for state, what in _STATES.items():
+        acts = [f"{each.id}: {each.question}" for each in told if each.state is state]
+        parts += [f"{what}: {'; '.join(acts)}"] if acts else []
+    return " ".join(parts)
 
 
 def news_aside(told: ApprovalNews) -> str:
@@ -198,16 +236,30 @@ def news_aside(told: ApprovalNews) -> str:
 
 
 def summary(
-    outcome: RunOutcome, steps: Mapping[StepOutcome, int], read: int, generated: int, why: str, *, is_cut: bool
+    outcome: RunOutcome,
+    why: str,
+    did: str,
+    steps: Mapping[StepOutcome, int],
+    read: int,
+    generated: int,
+    *,
+    is_cut: bool,
 ) -> str:
-    """How the run ended and why, how its steps ended, how many artifacts they used and made, and whether it is whole.
+    """How the run ended and why, what was and was not done, how its steps ended, and whether it is whole.
 
     `is_cut`: the answer was cut at its limit of tokens.
     """
-    done = [f"{number} {_words(each)}" for each, number in steps.items() if number]
-    made = f" Artifacts: {read} read, {generated} generated." if read or generated else ""
-    verdict = f"{_VERDICTS[outcome]} {why}" if why else _VERDICTS[outcome]
-    return f"{verdict} Steps: {', '.join(done)}.{made}{f' {CUT}' if is_cut else ''}"
+    ended = ", ".join(f"{number} {_words(each)}" for each, number in steps.items() if number)
+    made = f"Artifacts: {read} read, {generated} generated." if read or generated else ""
+    return " ".join(filter(None, (_VERDICTS[outcome], why, did, f"Steps: {ended}.", made, CUT if is_cut else "")))
+
+
+def did(tools: Sequence[tuple[str, StepOutcome]]) -> str:
+    """What was and was not done: the names of the tools that were called, by how each call ended."""
+    done = [label(name) for name, outcome in tools if outcome is StepOutcome.COMPLETED]
+    others = [f"{label(name)} ({_ENDINGS[outcome]})" for name, outcome in tools if outcome is not StepOutcome.COMPLETED]
+    parts = [f"{what}: {', '.join(names)}." for what, names in (("Done", done), ("Not done", others)) if names]
+    return " ".join(parts) or "No tool was run."
 
 
 def _words(outcome: StepOutcome) -> str:
@@ -219,6 +271,4 @@ def _work(decision: ModeDecision) -> str | None:
     phrases = [_ACTIVITIES.get(each, each) for each in dict.fromkeys(decision.intent.activities)]
     if not phrases:
         return None
-    *most, last = phrases
-    joint = "or" if decision.confirmation is Confirmation.DIFFERENT_PATHS else "and"
-    return f"{', '.join(most)} {joint} {last}" if most else last
+    return _listed(phrases, "or" if decision.confirmation is Confirmation.DIFFERENT_PATHS else "and")
