@@ -134,7 +134,7 @@ class WholeCommitter:
     async def opened(cls, ledger: SqliteLedger) -> AsyncGenerator[WholeCommitter, None]:
         async with trio.open_nursery() as nursery:
             opening = await ledger.begin_epoch(genesis())
-            committer = AuthorityCommitter(ledger, opening.world, RULES, Limits())
+            committer = AuthorityCommitter(ledger, opening.world, Limits())
             nursery.start_soon(committer.run)
             yield cls(committer)
             committer.close()

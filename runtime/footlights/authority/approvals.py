@@ -32,7 +32,7 @@ from footlights.authority.pending import (
     pending_approvals,
     written_down,
 )
-from footlights.authority.rules import Rule, Ruling, accept, refuse
+from footlights.authority.rules import Rule, Ruling, accept, every_turn, refuse, wants_every_turn
 from footlights.errors import RegistrationError
 from footlights.ids import owner_of
 
@@ -102,7 +102,7 @@ def with_approvals(rules: Mapping[str, Rule], needs: Needs, may_answer: MayAnswe
     sorter = _Sorter(needs, may_answer)
 
     def approvals(view: object, intents: tuple[Intent, ...]) -> Ruling:
-        return _ruling(view, sorter.sort_out(view, intents)) if intents else accept()
+        return _ruling(view, sorter.sort_out(view, intents))
 
     return {**{name: _behind(rule, sorter) for name, rule in rules.items()}, APPROVALS: approvals}
 
@@ -118,7 +118,7 @@ def _behind(rule: Rule, sorter: _Sorter) -> Rule:
         with_all = rule(deepcopy(view), turn.all)
         return with_all if with_all.issues else rule(view, turn.done)
 
-    return judged
+    return every_turn(judged) if wants_every_turn(rule) else judged
 
 
 # -- intents of a turn

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from attrs import field, frozen
 
@@ -43,6 +43,19 @@ Rule: TypeAlias = Callable[[Any, tuple[Intent, ...]], Ruling]
 def accept(*changes: PatchOp, artifacts: Iterable[Artifact] = ()) -> Ruling:
     """A ruling that accepts the turn, with these changes and artifacts."""
     return Ruling(changes=changes, artifacts=tuple(artifacts))
+
+
+_F = TypeVar("_F", bound=Rule)
+
+
+def every_turn(rule: _F) -> _F:
+    """Have this rule asked about every turn that is not interrupted, also about one that staged no intents."""
+    rule.every_turn = True  # type: ignore[attr-defined]
+    return rule
+
+
+def wants_every_turn(rule: Rule) -> bool:
+    return getattr(rule, "every_turn", False)
 
 
 def refuse(code: str, message: str, ref: str | None = None) -> Ruling:

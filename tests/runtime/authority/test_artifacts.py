@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def tavern() -> Cast:
     numbers: Iterator[int] = iter(range(100))
 
+    @every_turn
     def deed(world: object, intents: object) -> Ruling:
         return accept(artifacts=[Artifact("deed", {"room": next(numbers)})])
 

@@ -34,6 +34,7 @@ from footlights.authority import (
     World,
     accept,
     digest,
+    every_turn,
     judge,
     patch,
     recompute_digest,
@@ -70,6 +71,9 @@ TAVERN = RuleBook({"tavern.sell": sell, "tavern.note": note})
 
 
 def decide(*intents: Intent, rules: RuleBook = TAVERN, world: World = WORLD, previous: str | None = None) -> Judgement:
+    """These rules are asked without intents too, which most of them do not look at."""
+    for rule in rules.values():
+        every_turn(rule)
     return judge(JudgeRequest("s1-000001", "t1-000001", None, intents), world, rules, previous)
 
 
