@@ -24,6 +24,7 @@ from footlights.authority import (
     World,
     accept,
     chain,
+    every_turn,
     digest,
     judge,
     patch,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EMPTY = JsonWorld([])
-NOTES = RuleBook({"note": lambda world, intents: accept(patch.add("/-", "noted"))})
+NOTES = RuleBook({"note": every_turn(lambda world, intents: accept(patch.add("/-", "noted")))})
 
 
 @pytest.fixture
