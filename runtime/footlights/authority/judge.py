@@ -18,9 +18,9 @@ from attrs import field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
 from footlights.authority.digest import canonical
-from footlights.authority.intents import NO_FACTS, NOTHING_KNOWN, check_intent, for_rule
+from footlights.authority.intents import NO_FACTS, NOTHING_KNOWN, IntentType, check_intent, for_rule
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
-from footlights.authority.patch import PatchFailed, from_json, to_json
+from footlights.authority.patch import PatchFailed, PatchOp, from_json, to_json
 from footlights.authority.pending import APPROVALS
 from footlights.authority.record import (
     CommitRecord,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from footlights.authority.artifacts import Artifact
     from footlights.authority.intents import CheckedIntent, Intent
-    from footlights.authority.patch import PatchOp
     from footlights.authority.rules import Rule, RuleBook
     from footlights.authority.world import World
     from footlights.events import JsonValue
@@ -222,9 +221,10 @@ def _accepted(name: str) -> Verdict:
 
 def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
     """Issues for answers to approvals in a rule book without approvals, so that no answer seems to have an effect."""
-    if not request.intents or APPROVALS in rules:
+    if APPROVALS in rules:
         return ()
-    answers = (intent.ref for intent in request.intents if answer_in(intent) is not None)
+    decisions = (intent for intent in request.intents if intent.type is IntentType.DECISION)
+    answers = [intent.ref for intent in decisions if answer_in(intent) is not None]
     return tuple(issue for ref in answers for issue in unknown(ref).issues)
 
 
@@ -263,6 +263,8 @@ def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
         return _NOTHING, b"[]"
     if len(ruling.issues) > MAX_RULING_ISSUES or len(ruling.artifacts) > MAX_RULING_ARTIFACTS:
         raise TooLarge(_LIMITS)
+    if not (ruling.issues or ruling.artifacts) and all(map(_is_simple, ruling.changes)):
+        return ruling, canonical([to_json(op) for op in ruling.changes], max_bytes=MAX_RULING_BYTES)
     said: list[list[JsonValue]] = [
         [to_json(op) for op in ruling.changes],
         [issue_json(issue) for issue in ruling.issues],
@@ -270,14 +272,27 @@ def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
     ]
     written = canonical(said, max_bytes=MAX_RULING_BYTES)
     changes, issues, artifacts = orjson.loads(written)
-    if not (issues or artifacts):
-        return Ruling(map(from_json, changes)), written[1 : -len(",[],[]]")]
     if not all(issue["code"] and issue["message"] for issue in issues):
         raise TypeError("an issue has a code and a message")
     if any(issue["code"] == TURN_INTERRUPTED for issue in issues):
         raise TypeError("only the runtime says that a turn was interrupted")
     taken = Ruling(map(from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
     return taken, canonical(changes)
+
+
+def _is_simple(op: object) -> bool:
+    """Whether a change reads back from canonical JSON as it is, and nobody can alter it."""
+    return (
+        type(op) is PatchOp
+        and op.from_ is None
+        and type(op.path) is str
+        and type(op.value) in _UNALTERABLE
+        and type(op.op) is str
+        and op.op in ("add", "replace", "test")
+    )
+
+
+_UNALTERABLE = (int, str, bool, type(None))
 
 
 def _no_ruling(returned: object, rule: Rule) -> BadReturn:

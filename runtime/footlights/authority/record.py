@@ -98,7 +98,7 @@ def seal(record: CommitRecord, changes: bytes) -> CommitRecord:
     outside was checked before, so only that is written by `canonical`.
     """
     front: dict[str, object] = {
-        "artifacts": _fragment([{"ref": each.ref, **each.document} for each in record.artifacts]),
+        "artifacts": [_fragment({"ref": each.ref, **each.document}) for each in record.artifacts],
         "authoritative": True,
         "changes": orjson.Fragment(changes),
     }

@@ -13,7 +13,7 @@ rule book.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
 from attrs import field, frozen
@@ -26,13 +26,20 @@ from footlights.errors import RegistrationError
 from footlights.events import Issue
 
 
+_T = TypeVar("_T")
+
+
+def _all(items: Iterable[_T]) -> tuple[_T, ...]:
+    return tuple(items)  # called as `tuple[Issue, ...]`, it would take ten times as long
+
+
 @frozen
 class Ruling:
     """The decision of a rule. With any issue the turn fails closed, and the changes are ignored."""
 
-    changes: tuple[PatchOp, ...] = field(default=(), converter=tuple[PatchOp, ...])
-    issues: tuple[Issue, ...] = field(default=(), converter=tuple[Issue, ...])
-    artifacts: tuple[Artifact, ...] = field(default=(), converter=tuple[Artifact, ...])
+    changes: tuple[PatchOp, ...] = field(default=(), converter=_all)
+    issues: tuple[Issue, ...] = field(default=(), converter=_all)
+    artifacts: tuple[Artifact, ...] = field(default=(), converter=_all)
 
 
 # The view is Any because its type depends on the host's world; a rule annotates the type that it expects.
@@ -97,6 +104,9 @@ class RuleBook(Mapping[str, Rule]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rules)
+
+    def items(self) -> ItemsView[str, Rule]:
+        return self._rules.items()
 
     def __len__(self) -> int:
         return len(self._rules)
