@@ -31,7 +31,7 @@ from footlights.failures import report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from footlights.authority import CommitRecord, Intent, Judgement, Ledger, Rule, RuleBook, Ruling, TurnRequest, World
+    from footlights.authority import CommitRecord, Intent, Judgement, Ledger, Rule, Ruling, TurnRequest, World
     from footlights.cast import Submission
     from footlights.limits import Limits
 

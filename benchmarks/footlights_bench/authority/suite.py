@@ -12,8 +12,8 @@ from attrs import frozen
 
 from footlights_bench.authority.commits import measure_commits
 from footlights_bench.authority.growth import measure_growth
-from footlights_bench.authority.lateness import measure_lateness
 from footlights_bench.authority.latency import measure_waits
+from footlights_bench.authority.lateness import measure_lateness
 from footlights_bench.lib.report import in_trio, run_suite
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ class Intent:
     """The session of the turn. The judge sets it for the rules; the record of the turn holds it, not the intent."""
     about: Mapping[str, JsonValue] = field(default=NO_FACTS, kw_only=True, eq=False, repr=False)
     """`SessionParams.about` of that session. The judge sets it for the rules, and nothing records it."""
-    _checked: CheckedIntent | None = field(default=None, init=False, eq=False, repr=False)
+    checked: CheckedIntent | None = field(default=None, init=False, eq=False, repr=False)
     """Set by `check_intent`, because an intent is checked when it is staged, and judged later."""
 
 
@@ -86,16 +86,16 @@ def check_intent(intent: Intent) -> CheckedIntent:
     """Raises `InvalidCommand` for an intent that cannot be judged, and `TooLarge` for one that is nested too deeply."""
     # Types are checked at run time because host code may be untyped, and other types could not be read back.
     _check_type("What is staged", intent, Intent)
-    checked = intent._checked  # noqa: SLF001 - of this module
+    checked = intent.checked
     if checked is None:
         checked = _check(intent)
-        object.__setattr__(intent, "_checked", checked)
+        object.__setattr__(intent, "checked", checked)
     return checked
 
 
 def for_rule(intent: Intent, session_id: str, about: Mapping[str, JsonValue]) -> Intent:
     """A copy of a checked intent, for one rule, with its payload as it was when it was checked."""
-    checked = intent._checked  # noqa: SLF001 - of this module
+    checked = intent.checked
     assert checked is not None
     copy = _NEW(Intent)  # without the converters, which would check and copy once more
     for name, value in (
@@ -105,7 +105,7 @@ def for_rule(intent: Intent, session_id: str, about: Mapping[str, JsonValue]) ->
         ("payload_digest", intent.payload_digest),
         ("session_id", session_id),
         ("about", about),
-        ("_checked", checked),
+        ("checked", checked),
     ):
         _SET(copy, name, value)
     return copy

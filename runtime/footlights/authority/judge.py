@@ -173,8 +173,7 @@ def _ruled(request: JudgeRequest, world: World, rules: RuleBook, ask: AskRule, f
     try:
         checked = [check_intent(intent) for intent in request.intents]
         entries = tuple(
-            IntentEntry(it.type, it.ref, each.payload_digest)
-            for it, each in zip(request.intents, checked, strict=True)
+            IntentEntry(it.type, it.ref, each.payload_digest) for it, each in zip(request.intents, checked, strict=True)
         )
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
@@ -200,7 +199,7 @@ def _ruled(request: JudgeRequest, world: World, rules: RuleBook, ask: AskRule, f
 
 
 def _copies(request: JudgeRequest, checked: list[CheckedIntent]) -> Iterator[tuple[Intent, ...]]:
-    """The intents for each rule: copies of its own, if a rule could change them, so that none can affect a later one."""
+    """The intents for each rule: its own copies if a rule could change them, so that none can affect a later one."""
     is_plain = request.about is NOTHING_KNOWN and all(each.is_plain for each in checked)
     while True:
         about = NO_FACTS if request.about is NOTHING_KNOWN else orjson.loads(request.about)
@@ -287,8 +286,8 @@ def _is_simple(op: object) -> bool:
         and op.from_ is None
         and type(op.path) is str
         and type(op.value) in _UNALTERABLE
-        and type(op.op) is str
         and op.op in ("add", "replace", "test")
+        and type(op.op) is str
     )
 
 

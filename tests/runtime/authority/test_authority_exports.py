@@ -11,6 +11,6 @@ def test_the_public_names_are_these_and_exist() -> None:
         "Ledger", "LedgerDamaged", "LedgerFormat", "LedgerInUse", "MemoryLedger", "NotCanonical", "Opening",
         "PatchFailed", "PatchOp", "PendingApproval", "Rule", "RuleBook", "Ruling", "SqliteLedger", "ToolRecord",
         "ToolState", "TurnRequest", "User", "Verdict", "Visibility", "World", "accept", "anybody", "apply_patch",
-        "canonical", "check_intent", "decisions", "digest", "every_turn", "judge", "own_approvals", "patch", "pending_approvals",
-        "recompute_digest", "refuse", "same_owner", "sealed", "with_approvals",
+        "canonical", "check_intent", "decisions", "digest", "every_turn", "judge", "own_approvals", "patch",
+        "pending_approvals", "recompute_digest", "refuse", "same_owner", "sealed", "with_approvals",
     }  # fmt: skip

@@ -39,7 +39,8 @@ _ALIVE = {200: answer("It does.", _OK)}
 _READY = {
     200: answer("It should.", _OK),
     503: answer(
-        "It should not: it is going away, its ledger cannot write, or a rule does not return.", {"anyOf": [ref("NotReady"), ref("Error")]}
+        "It should not: it is going away, its ledger cannot write, or a rule does not return.",
+        {"anyOf": [ref("NotReady"), ref("Error")]},
     ),
 }
 

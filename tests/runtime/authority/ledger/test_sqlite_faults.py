@@ -295,7 +295,7 @@ async def test_a_step_that_is_refused_refuses_no_other_of_its_group(path: Path, 
         "never begun": lambda: ledger.complete_tool("m", "ok"),
         "last": lambda: ledger.begin_tool("n"),
     }
-    async with trio.open_nursery() as nursery, ledger._call_lock:  # noqa: SLF001 - they wait in one group, in order
+    async with trio.open_nursery() as nursery, ledger._call_lock:
         for name, step in steps.items():
             nursery.start_soon(call, name, step)
             await wait_all_tasks_blocked()
@@ -325,13 +325,12 @@ async def test_a_doubt_that_a_cancelled_call_leaves_is_answered_for_the_others(
     disk.arm(disk.statements.index("COMMIT") + looked_up_besides, when, repaired_after=4)
     async with trio.open_nursery() as nursery:
         with trio.move_on_after(0.1) as writer:
-            async with trio.open_nursery() as first:
-                async with ledger._call_lock:  # noqa: SLF001 - they wait in one group, which the first will write
-                    first.start_soon(begin, ledger, "first", answers)
-                    await wait_all_tasks_blocked()
-                    for key in ("second", "third"):
-                        nursery.start_soon(begin, ledger, key, answers)
-                    await wait_all_tasks_blocked()
+            async with trio.open_nursery() as first, ledger._call_lock:
+                first.start_soon(begin, ledger, "first", answers)
+                await wait_all_tasks_blocked()
+                for key in ("second", "third"):
+                    nursery.start_soon(begin, ledger, key, answers)
+                await wait_all_tasks_blocked()
         assert writer.cancelled_caught
     kept = when == "after"
     assert answers == dict.fromkeys(("second", "third"), None if kept else "refused")

@@ -24,8 +24,8 @@ from footlights.authority import (
     World,
     accept,
     chain,
-    every_turn,
     digest,
+    every_turn,
     judge,
     patch,
 )
