@@ -51,6 +51,7 @@ class AuthorityCommitter:
         self._world_digest = world.digest()
         self._ledger = ledger
         self._rule_budget = limits.rule_budget
+        self._patience = limits.rule_budget + _OVERDUE_AFTER
         self._in_hand = 0
         # The channel has room for every open turn, and for as many commits of the host: submitting can never fail.
         self._send, self._receive = trio.open_memory_channel["Submission"](2 * limits.max_open_turns)
@@ -59,6 +60,7 @@ class AuthorityCommitter:
         self._asked_at = 0.0
         self._clock: Callable[[], float] = lambda: 0.0
         self._judging = trio.Event()
+        """Set while a batch is judged."""
         self._limiter = trio.CapacityLimiter(1)
 
     @property
@@ -68,8 +70,7 @@ class AuthorityCommitter:
     @property
     def overdue_rule(self) -> str | None:
         asked = self._asked  # before the time, which only grows
-        is_overdue = asked is not None and self._clock() - self._asked_at > self._rule_budget + _OVERDUE_AFTER
-        return asked if is_overdue else None
+        return asked if self._clock() >= self._asked_at + self._patience else None
 
     def submit_nowait(self, turn: Submission) -> None:
         # After a crash of the committer its turns are in doubt, and the stage reports that at shutdown.
@@ -92,12 +93,16 @@ class AuthorityCommitter:
             nursery.cancel_scope.cancel(reason="the last turn is settled")
 
     async def _report_overdue(self) -> None:
+        reported: float | None = None
         while True:
             await self._judging.wait()
-            self._judging = trio.Event()
-            await trio.sleep(self._rule_budget + _OVERDUE_AFTER)
-            if self.overdue_rule is not None:
+            await trio.sleep_until(self._asked_at + self._patience)
+            if self.overdue_rule is None:
+                continue  # by now another rule is asked
+            if self._asked_at != reported:
+                reported = self._asked_at
                 log.error("%s has not returned: no turn can be committed meanwhile", self.overdue_rule)
+            await trio.sleep(self._patience)
 
     def _queued(self, limit: int) -> list[Submission]:
         ready = min(limit, self._receive.statistics().current_buffer_used)
@@ -131,10 +136,12 @@ class AuthorityCommitter:
         return True
 
     async def _judge(self, batch: list[Submission], heads: dict[str, str]) -> tuple[list[CommitRecord], World]:
+        self._asked_at, self._asked = self._clock(), _THE_WORLD
         self._judging.set()
         records, world, failed = await trio.to_thread.run_sync(
             self._judged, batch, heads, abandon_on_cancel=True, limiter=self._limiter, thread_name="footlights judge"
         )
+        self._judging, self._asked = trio.Event(), None
         while failed:  # popped, because the exceptions refer to frames that refer to this list
             turn, judgement = failed.pop(0)
             for what, error in judgement.failures:
@@ -171,7 +178,6 @@ class AuthorityCommitter:
             if judgement.failures:
                 failed.append((turn, judgement))
             del judgement  # breaks the reference cycle of its exceptions and this frame
-        self._asked = None
         return records, world, failed
 
     def _ask(self, name: str, rule: Rule, view: object, intents: tuple[Intent, ...]) -> Ruling:
