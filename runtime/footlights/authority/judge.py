@@ -17,7 +17,7 @@ import orjson
 from attrs import field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
-from footlights.authority.digest import canonical
+from footlights.authority.digest import MAX_SAFE_INTEGER, canonical
 from footlights.authority.intents import NO_FACTS, NOTHING_KNOWN, IntentType, check_intent, for_rule
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
 from footlights.authority.patch import PatchFailed, PatchOp, from_json, to_json
@@ -39,7 +39,7 @@ from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from footlights.authority.artifacts import Artifact
     from footlights.authority.intents import CheckedIntent, Intent
@@ -114,7 +114,7 @@ def judge(
     failures: _Failures = []
     if reason is not None:
         finding = _Finding(interruption(reason, request.failure))
-    elif request.intents or any(map(wants_every_turn, rules.values())):
+    elif asks_rules(request.intents, rules):
         finding = _examine(request, world, before, rules, ask, failures)
     else:
         finding = _NOTHING_ASKED
@@ -138,6 +138,11 @@ def judge(
         return Judgement(seal(record, finding.written), after, tuple(failures))
     finally:
         failures.clear()  # breaks the reference cycle of the exceptions and the frames around them
+
+
+def asks_rules(intents: Sequence[Intent], rules: RuleBook) -> bool:
+    """Whether a turn that was not interrupted and staged these intents asks any of these rules."""
+    return bool(intents) or any(wants_every_turn(rule) for _, rule in rules.items())
 
 
 @frozen
@@ -262,8 +267,9 @@ def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
         return _NOTHING, b"[]"
     if len(ruling.issues) > MAX_RULING_ISSUES or len(ruling.artifacts) > MAX_RULING_ARTIFACTS:
         raise TooLarge(_LIMITS)
-    if not (ruling.issues or ruling.artifacts) and all(map(_is_simple, ruling.changes)):
-        return ruling, canonical([to_json(op) for op in ruling.changes], max_bytes=MAX_RULING_BYTES)
+    simply_written = None if ruling.issues or ruling.artifacts else _simply_written(ruling.changes)
+    if simply_written is not None:
+        return ruling, simply_written
     said: list[list[JsonValue]] = [
         [to_json(op) for op in ruling.changes],
         [issue_json(issue) for issue in ruling.issues],
@@ -279,19 +285,30 @@ def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
     return taken, canonical(changes)
 
 
-def _is_simple(op: object) -> bool:
-    """Whether a change reads back from canonical JSON as it is, and nobody can alter it."""
-    return (
-        type(op) is PatchOp
-        and op.from_ is None
-        and type(op.path) is str
-        and type(op.value) in _UNALTERABLE
-        and op.op in ("add", "replace", "test")
-        and type(op.op) is str
-    )
+def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
+    """Changes as canonical JSON, if they read back from it as they are, and nobody can alter them; otherwise None."""
+    for op in changes:
+        kind = type(op.value)
+        if (
+            type(op) is not PatchOp
+            or {type(op.op), type(op.path)} != _PLAIN
+            or op.op not in ("add", "replace", "test")
+            or op.from_ is not None
+            or not (kind is str or kind is bool or op.value is None or (kind is int and _is_safe(op.value)))
+        ):
+            return None
+    try:
+        written = orjson.dumps([to_json(op) for op in changes])
+    except TypeError:  # half of a surrogate pair
+        return None
+    return written if len(written) < MAX_RULING_BYTES - 8 else None
 
 
-_UNALTERABLE = (int, str, bool, type(None))
+_PLAIN = {str}
+
+
+def _is_safe(number: object) -> bool:
+    return isinstance(number, int) and -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER
 
 
 def _no_ruling(returned: object, rule: Rule) -> BadReturn:
