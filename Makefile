@@ -41,7 +41,7 @@ test-package: $(READY)
 
 # The example that runs inside of another project's server, Evennia, in an environment of its own. Needs a package index.
 test-hosts: $(READY) .venv-hosts/evennia/.ready
-	@echo 'A game of Evennia, played over telnet: about a minute on 2 cores.'
+	@echo 'A game of Evennia, played over telnet: about three minutes on 2 cores.'
 	$(BIN)/python -m pytest -m hosts tests/hosts
 
 # New examples for the property tests, for so many minutes. A failure prints the SEED that replays it.

@@ -1,28 +1,37 @@
 """Committer of a stage: judges every ended turn and every commit of the host exactly once, in the order of arrival.
 
-A batch consists of the turns that were queued while the previous batch was written. It is judged against the last
-durable world plus the earlier turns of the batch, written in one transaction, and announced only when that is durable.
-When the ledger cannot write, the whole batch fails closed and the world stays unchanged.
+A batch consists of the turns that were queued while the previous batch was written. It is judged in a thread, against
+the last durable world plus the earlier turns of the batch, then written in one transaction, and announced only when
+that is durable. When the ledger cannot write, the whole batch fails closed and the world stays unchanged.
+
+Why a thread of its own, and not that of the ledger: what the rules of a game take is the game's affair. While they
+judge, the event loop streams, and the ledger answers subscribers that resume and records tools, also when a rule never
+returns. It costs one more way to a thread and back for each batch.
+
+A rule cannot be stopped. When the stage closes and a rule has not returned, its thread is left alone, nothing of its
+batch is written, and the turns are in doubt.
 """
 
 from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from functools import wraps
 from typing import TYPE_CHECKING
 
 import trio
 from attrs import evolve
 from trio.lowlevel import enable_ki_protection
 
-from footlights.authority import JudgeRequest, RuleBook, judge, refuse, sealed
+from footlights.authority import JudgeRequest, judge, refuse, sealed
+from footlights.authority.judge import asks_rules
 from footlights.authority.record import commit_final
 from footlights.errors import LedgerUnavailable
 from footlights.events import CommitOutcome, Issue
 from footlights.failures import report
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from footlights.authority import CommitRecord, Intent, Judgement, Ledger, Rule, Ruling, TurnRequest, World
     from footlights.cast import Submission
     from footlights.limits import Limits
@@ -30,23 +39,40 @@ if TYPE_CHECKING:
 log = logging.getLogger("footlights.committer")
 
 MAX_BATCH = 256
-_JUDGED_BETWEEN_CHECKPOINTS = 16
+_SETTLED_BETWEEN_CHECKPOINTS = 16
+_JUDGED_AT_ONCE = 16
+_OVERDUE_AFTER = 1.0
+"""Seconds beyond its budget after which a rule that has not returned is reported."""
+_THE_WORLD = "the world"
+"""Reported in place of a rule when a world of the host's own kind does not return."""
 
 
 class AuthorityCommitter:
-    def __init__(self, ledger: Ledger, world: World, rules: RuleBook, limits: Limits) -> None:
+    def __init__(self, ledger: Ledger, world: World, limits: Limits) -> None:
         self.world = world
         self._world_digest = world.digest()
         self._ledger = ledger
         self._rule_budget = limits.rule_budget
-        self._use(rules)
+        self._patience = limits.rule_budget + _OVERDUE_AFTER
         self._in_hand = 0
         # The channel has room for every open turn, and for as many commits of the host: submitting can never fail.
         self._send, self._receive = trio.open_memory_channel["Submission"](2 * limits.max_open_turns)
+        # Written by the thread, read by the loop. The clock is the run's, read directly: threads may do that.
+        self._asked: str | None = None
+        self._asked_at = 0.0
+        self._clock: Callable[[], float] = lambda: 0.0
+        self._judging = trio.Event()
+        """Set while a batch is judged."""
+        self._limiter = trio.CapacityLimiter(1)
 
     @property
     def waiting(self) -> int:
         return self._in_hand + self._receive.statistics().current_buffer_used
+
+    @property
+    def overdue_rule(self) -> str | None:
+        asked = self._asked  # before the time, which only grows
+        return asked if self._clock() >= self._asked_at + self._patience else None
 
     def submit_nowait(self, turn: Submission) -> None:
         # After a crash of the committer its turns are in doubt, and the stage reports that at shutdown.
@@ -58,12 +84,27 @@ class AuthorityCommitter:
 
     @enable_ki_protection
     async def run(self) -> None:
-        async with self._receive:
+        self._clock = trio.lowlevel.current_clock().current_time
+        async with self._receive, trio.open_nursery() as nursery:
+            nursery.start_soon(self._report_overdue, name="overdue rules")
             async for turn in self._receive:
                 batch = [turn, *self._queued(MAX_BATCH - 1)]
                 self._in_hand = len(batch)
                 await self._commit(batch)
                 self._in_hand = 0
+            nursery.cancel_scope.cancel(reason="the last turn is settled")
+
+    async def _report_overdue(self) -> None:
+        reported: float | None = None
+        while True:
+            await self._judging.wait()
+            await trio.sleep_until(self._asked_at + self._patience)
+            if self.overdue_rule is None:
+                continue  # by now another rule is asked
+            if self._asked_at != reported:
+                reported = self._asked_at
+                log.error("%s has not returned: no turn can be committed meanwhile", self.overdue_rule)
+            await trio.sleep(self._patience)
 
     def _queued(self, limit: int) -> list[Submission]:
         ready = min(limit, self._receive.statistics().current_buffer_used)
@@ -72,16 +113,15 @@ class AuthorityCommitter:
     async def _commit(self, batch: list[Submission]) -> None:
         heads = await self._heads(batch)
         records, world = await self._judge(batch, heads or {})
-        requests: tuple[TurnRequest, ...] = ()
-        for turn in batch:
-            if turn.request is not None:
-                requests += (turn.request,)
+        requests = tuple(turn.request for turn in batch if turn.request is not None)
         if heads is not None and await self._write(records, world, requests):
             self.world, self._world_digest = world, records[-1].world_after
         else:
             records = [_not_written(record) for record in records]
-        for turn, record in zip(batch, records, strict=True):
+        for number, (turn, record) in enumerate(zip(batch, records, strict=True), start=1):
             turn.settle(commit_final(record))
+            if number % _SETTLED_BETWEEN_CHECKPOINTS == 0:
+                await trio.lowlevel.cancel_shielded_checkpoint()  # what is durable is announced whatever happens
 
     async def _heads(self, batch: list[Submission]) -> dict[str, str] | None:
         """The last digests of the batch's sessions; None if the ledger cannot be read."""
@@ -98,11 +138,31 @@ class AuthorityCommitter:
         return True
 
     async def _judge(self, batch: list[Submission], heads: dict[str, str]) -> tuple[list[CommitRecord], World]:
+        if len(batch) <= _JUDGED_AT_ONCE and not any(map(_asks_rules, batch)):
+            return self._judged(batch, heads)[:2]  # no code of the game runs: it is done before a thread could begin
+        self._asked_at, self._asked = self._clock(), _THE_WORLD
+        self._judging.set()
+        records, world, failed = await trio.to_thread.run_sync(
+            self._judged, batch, heads, abandon_on_cancel=True, limiter=self._limiter, thread_name="footlights judge"
+        )
+        self._judging, self._asked = trio.Event(), None
+        while failed:  # popped, because the exceptions refer to frames that refer to this list
+            turn, judgement = failed.pop(0)
+            for what, error in judgement.failures:
+                report(log, f"{what} failed in {turn.turn_id} of {turn.session_id}", error)
+            del judgement
+        return records, world
+
+    # -- in the thread
+
+    def _judged(
+        self, batch: list[Submission], heads: dict[str, str]
+    ) -> tuple[list[CommitRecord], World, list[tuple[Submission, Judgement]]]:
         world, world_digest = self.world, self._world_digest
         records: list[CommitRecord] = []
+        failed: list[tuple[Submission, Judgement]] = []
         for turn in batch:
-            if len(records) % _JUDGED_BETWEEN_CHECKPOINTS == _JUDGED_BETWEEN_CHECKPOINTS - 1:
-                await trio.lowlevel.checkpoint()
+            self._asked_at = self._clock()
             cut = turn.interruption
             request = JudgeRequest(
                 turn.session_id,
@@ -115,42 +175,29 @@ class AuthorityCommitter:
                 turn.about,
             )
             previous = heads.get(turn.session_id)
-            if turn.cast.rules is not self._rules:
-                self._use(turn.cast.rules)
-            judgement = judge(request, world, self._timed, previous, world_digest=world_digest)
+            judgement = judge(request, world, turn.cast.rules, previous, world_digest=world_digest, ask=self._ask)
             world, world_digest = judgement.world, judgement.record.world_after
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)
             if judgement.failures:
-                _report(turn, judgement)
+                failed.append((turn, judgement))
             del judgement  # breaks the reference cycle of its exceptions and this frame
-        return records, world
+        return records, world, failed
 
-    def _use(self, rules: RuleBook) -> None:
-        """Judge the next turns by these rules, each within its time budget."""
-        self._timed = RuleBook({name: _timed(name, rule, self._rule_budget) for name, rule in rules.items()})
-        self._rules = rules
-
-
-def _report(turn: Submission, judgement: Judgement) -> None:
-    for what, error in judgement.failures:
-        report(log, f"{what} failed in {turn.turn_id} of {turn.session_id}", error)
-
-
-def _timed(name: str, rule: Rule, budget: float) -> Rule:
-    """The rule with a time budget. A rule cannot be stopped, so it is measured and fails the turn afterwards."""
-
-    @wraps(rule)
-    def timed(view: object, intents: tuple[Intent, ...]) -> Ruling:
-        began = trio.current_time()
+    def _ask(self, name: str, rule: Rule, view: object, intents: tuple[Intent, ...]) -> Ruling:
+        """Ask a rule and measure it, from the end of the one before. It cannot be stopped, so it fails the turn."""
+        began, self._asked = self._asked_at, name
         ruling = rule(view, intents)
-        took = trio.current_time() - began
-        if took <= budget:
+        self._asked_at, self._asked = self._clock(), _THE_WORLD
+        took = self._asked_at - began
+        if took <= self._rule_budget:
             return ruling
-        log.error("the rule %s took %.3f s, its budget is %.3f s", name, took, budget)
+        log.error("the rule %s took %.3f s, its budget is %.3f s", name, took, self._rule_budget)
         return refuse("rule_overran", "The rule took longer than it may.", name)
 
-    return timed
+
+def _asks_rules(turn: Submission) -> bool:
+    return turn.interruption is None and asks_rules(turn.staged, turn.cast.rules)
 
 
 def _not_written(record: CommitRecord) -> CommitRecord:

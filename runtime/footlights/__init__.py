@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from footlights.cast import Cast as Cast, ModelChoice as ModelChoice, ModelQuery as ModelQuery
     from footlights.errors import (
         Busy as Busy,
+        CommitPending as CommitPending,
         CommitUnknown as CommitUnknown,
         Detached as Detached,
         ExtraMissing as ExtraMissing,
@@ -138,8 +139,8 @@ _HOMES = {
     "footlights.cast": "Cast ModelChoice ModelQuery",
     "footlights.turn.commit_handle": "CommitHandle",
     "footlights.errors": (
-        "Busy CommitUnknown Detached ExtraMissing FootlightsError IllegalTransition InvalidCommand InvalidEvent "
-        "KeyMissing KeyRefused LedgerInUse LedgerUnavailable ModelError ModelLoadFailed ModelNotFound "
+        "Busy CommitPending CommitUnknown Detached ExtraMissing FootlightsError IllegalTransition InvalidCommand "
+        "InvalidEvent KeyMissing KeyRefused LedgerInUse LedgerUnavailable ModelError ModelLoadFailed ModelNotFound "
         "ModelServerError ModelTimeout ModelUnavailable ModelUnreachable PromptTooLarge RateLimitError "
         "RegistrationError RemoteNotAllowed SessionClosed StrayCancel StreamError TooLarge ToolError UnknownSession "
         "UnknownTurn"

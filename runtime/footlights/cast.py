@@ -109,6 +109,11 @@ class Committer(Protocol):
         """Submitted turns that are not settled."""
         ...
 
+    @property
+    def overdue_rule(self) -> str | None:
+        """The rule that should have returned and has not, if there is one. Until then no turn is committed."""
+        ...
+
     def submit_nowait(self, turn: Submission) -> None:
         """Submit a turn that has ended, or a commit of the host. Never fails."""
         ...
@@ -162,8 +167,8 @@ class Services(Protocol):
 
 Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
 """Performs one turn: returning completes it, raising interrupts it."""
-MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
-"""Makes the committer of a stage. The rules are those of its first turns; each turn has its own in its cast."""
+MakeCommitter: TypeAlias = "Callable[[Ledger, World, Limits], Committer]"
+"""Makes the committer of a stage. Each turn has its rules in its cast."""
 MakeWatchdog: TypeAlias = "Callable[[Limits], Watchdog]"
 """Makes the watchdog of a stage."""
 MakePool: TypeAlias = "Callable[[Mapping[str, Model]], ModelPool]"

@@ -11,6 +11,7 @@
     ├── TooLarge              a value exceeds its limit
     ├── RegistrationError     an invalid cast, tool, rule, workload or limit
     ├── Detached              the subscriber was detached; it may resume
+    ├── CommitPending         the commit waits for a rule that has not returned
     ├── CommitUnknown         the outcome of a commit will be known after a restart
     ├── LedgerUnavailable     the ledger could not write; nothing was committed
     │   └── LedgerInUse       another stage has the ledger open
@@ -101,6 +102,12 @@ class RegistrationError(FootlightsError):
     """An invalid cast, tool, rule, workload or limit."""
 
     code = "invalid_registration"
+
+
+class CommitPending(FootlightsError):
+    """The commit waits for a rule that should have returned. Ask again: it is decided when the rule returns."""
+
+    code = "commit_pending"
 
 
 class CommitUnknown(FootlightsError):

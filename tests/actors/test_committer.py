@@ -36,6 +36,7 @@ from footlights.authority import (
     TurnRequest,
     accept,
     digest,
+    every_turn,
     patch,
     recompute_digest,
     refuse,
@@ -387,7 +388,7 @@ class BrokenLedger(MemoryLedger):
 async def test_a_committer_that_dies_leaves_its_turns_in_doubt_and_says_so(quiet_clock: MockClock) -> None:
     seen = Seen()
     async with trio.open_nursery() as nursery:
-        with pytest.RaisesGroup(pytest.RaisesGroup(OSError)):
+        with pytest.RaisesGroup(OSError, flatten_subgroups=True):
             async with open_stage(note_cast(), ledger=BrokenLedger()) as stage:
                 session = stage.start()
                 await nursery.start(seen.watch, session)
@@ -403,7 +404,7 @@ async def test_a_queued_turn_is_ended_before_a_committer_that_dies_leaves_everyb
 ) -> None:
     seen = Seen()
     async with trio.open_nursery() as nursery:
-        with pytest.RaisesGroup(pytest.RaisesGroup(OSError)):
+        with pytest.RaisesGroup(OSError, flatten_subgroups=True):
             async with open_stage(note_cast(), ledger=BrokenLedger()) as stage:
                 session = stage.start()
                 await nursery.start(seen.watch, session)
@@ -420,6 +421,7 @@ async def test_a_queued_turn_is_ended_before_a_committer_that_dies_leaves_everyb
 async def test_a_rule_that_takes_too_long_is_measured_and_fails_the_turn(
     quiet_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    @every_turn
     def ponder(world: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
         quiet_clock.jump(0.3)
         return accept(patch.replace("/told", 1))

@@ -27,6 +27,7 @@ from footlights import (
     laws,
     open_stage,
 )
+from footlights.testing import quiesced_threads
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
@@ -167,4 +168,5 @@ async def program(dice: Random) -> None:
 @given(st.integers(0, 2**32))
 @settings(max_examples=60)
 def test_a_resuming_subscriber_never_misses_the_end_of_a_turn(seed: int) -> None:
-    trio.run(program, Random(seed), clock=MockClock(autojump_threshold=0))
+    with quiesced_threads():
+        trio.run(program, Random(seed), clock=MockClock(autojump_threshold=0))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOOTLIGHTS = """
     ArtifactNote authority BudgetConfig BudgetTier Busy BusyRule Cast CommitFinal CommitHandle CommitOutcome
-    CommitUnknown DeliveryClass Detached DetachReason draft_event ErrorInfo EventType Ext ExtensionManager
+    CommitPending CommitUnknown DeliveryClass Detached DetachReason draft_event ErrorInfo EventType Ext ExtensionManager
     ExtraMissing Fact
     FootlightsError Heard IllegalTransition Intent IntentType InteractionContext InteractionSession InterruptReason
     InvalidCommand InvalidEvent Issue JsonValue KeyMissing KeyRefused laws Ledger LedgerInUse LedgerUnavailable
@@ -45,10 +45,10 @@ FOOTLIGHTS_TRANSPORTS = """
 
 CODES = """
     internal invalid_event illegal_transition invalid_command unknown_session unknown_turn session_closed busy
-    too_large invalid_registration detached commit_unknown ledger_in_use ledger_unavailable model_error model_timeout
-    prompt_too_large remote_not_allowed model_broke_off model_rate_limited stray_cancel tool_error model_key_missing
-    model_key_refused model_not_found model_unavailable model_unreachable model_server_error model_load_failed
-    model_extra_missing
+    too_large invalid_registration detached commit_pending commit_unknown ledger_in_use ledger_unavailable
+    model_error model_timeout prompt_too_large remote_not_allowed model_broke_off model_rate_limited stray_cancel
+    tool_error model_key_missing model_key_refused model_not_found model_unavailable model_unreachable
+    model_server_error model_load_failed model_extra_missing
 """
 
 

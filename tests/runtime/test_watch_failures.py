@@ -22,6 +22,7 @@ from footlights import (
     watch_failures,
 )
 from footlights.authority import JsonWorld, Ruling, accept, patch
+from footlights.authority.rules import every_turn
 from footlights.failures import describe, report
 from footlights.testing import take_turn
 from footlights.testing.faults import failing_load, failing_model
@@ -72,7 +73,7 @@ def load_fails() -> Cast:
 
 
 def rule_fails() -> Cast:
-    return standard_cast(quiet(), rules={"tavern.it": buggy})
+    return standard_cast(quiet(), rules={"tavern.it": every_turn(buggy)})
 
 
 def facts_fail() -> Cast:

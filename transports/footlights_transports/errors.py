@@ -19,6 +19,7 @@ WIRE_CODES = frozenset(
         "unknown_turn",
         "session_closed",
         "busy",
+        "commit_pending",
         "too_large",
         "rate_limited",
         "unauthorized",

@@ -13,6 +13,7 @@ from attrs import frozen
 from footlights_bench.authority.commits import measure_commits
 from footlights_bench.authority.growth import measure_growth
 from footlights_bench.authority.latency import measure_waits
+from footlights_bench.authority.lateness import measure_lateness
 from footlights_bench.lib.report import in_trio, run_suite
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def run_authority(*, quick: bool, json_path: Path | None, strict: bool = False) 
     parts = {
         "commits per second": in_trio(measure_commits, scale),
         "turn_final to commit_final": in_trio(measure_waits, scale),
+        "lateness": in_trio(measure_lateness, scale),
         "growth": in_trio(measure_growth, scale),
     }
     return run_suite("authority", parts, quick=quick, json_path=json_path, strict=strict)

@@ -18,7 +18,7 @@ from footlights.authority.judge import Judgement, JudgeRequest, judge
 from footlights.authority.patch import PatchFailed, PatchOp, apply_patch
 from footlights.authority.pending import PendingApproval, pending_approvals
 from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
-from footlights.authority.rules import Rule, RuleBook, Ruling, accept, refuse
+from footlights.authority.rules import Rule, RuleBook, Ruling, accept, every_turn, refuse
 from footlights.authority.visibility import User, Visibility, own_approvals
 from footlights.authority.world import JsonWorld, World
 from footlights.errors import LedgerInUse
@@ -70,6 +70,7 @@ __all__ = [
     "check_intent",
     "decisions",
     "digest",
+    "every_turn",
     "judge",
     "own_approvals",
     "patch",

@@ -32,7 +32,7 @@ from footlights.authority.pending import (
     pending_approvals,
     written_down,
 )
-from footlights.authority.rules import Rule, Ruling, accept, refuse
+from footlights.authority.rules import Rule, Ruling, accept, every_turn, refuse, wants_every_turn
 from footlights.errors import RegistrationError
 from footlights.ids import HOST, owner_of
 
@@ -125,7 +125,7 @@ class _ApprovalRule:
     sorter: _Sorter
 
     def __call__(self, view: object, intents: tuple[Intent, ...]) -> Ruling:
-        return _ruling(view, self.sorter.sort_out(view, intents)) if intents else accept()
+        return _ruling(view, self.sorter.sort_out(view, intents))
 
 
 def _behind(rule: Rule, sorter: _Sorter) -> Rule:
@@ -139,7 +139,7 @@ def _behind(rule: Rule, sorter: _Sorter) -> Rule:
         with_all = rule(deepcopy(view), turn.all)
         return with_all if with_all.issues else rule(view, turn.done)
 
-    return judged
+    return every_turn(judged) if wants_every_turn(rule) else judged
 
 
 # -- intents of a turn

@@ -10,6 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import orjson
 from attrs import field, frozen
 
 from footlights.authority.digest import NotCanonical, canonical, digest_bytes, is_digest
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MAX_REF_CHARS = 256
 NOTHING_KNOWN = b"{}"
 """What the host said about a player of whom it said nothing, as JSON."""
-_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
+NO_FACTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class IntentType(StrEnum):
@@ -40,7 +41,7 @@ class IntentType(StrEnum):
 
 
 def _intent_type(value: str) -> IntentType:
-    return member(IntentType, "type", value)
+    return value if type(value) is IntentType else member(IntentType, "type", value)
 
 
 @frozen
@@ -58,24 +59,62 @@ class Intent:
     payload_digest: str | None = None
     session_id: str = field(default="", kw_only=True, eq=False)
     """The session of the turn. The judge sets it for the rules; the record of the turn holds it, not the intent."""
-    about: Mapping[str, JsonValue] = field(default=_NOTHING, kw_only=True, eq=False, repr=False)
+    about: Mapping[str, JsonValue] = field(default=NO_FACTS, kw_only=True, eq=False, repr=False)
     """`SessionParams.about` of that session. The judge sets it for the rules, and nothing records it."""
+    checked: CheckedIntent | None = field(default=None, init=False, eq=False, repr=False)
+    """Set by `check_intent`, because an intent is checked when it is staged, and judged later."""
 
 
 @frozen
 class CheckedIntent:
-    """A valid intent's digest and size."""
+    """A valid intent's digest and size, and its payload as it was when it was checked first."""
 
     payload_digest: str | None
     """The digest of the payload; None if the intent has neither payload nor digest."""
     size: int
     """Its size in bytes as canonical JSON."""
+    payload: bytes
+    """As canonical JSON."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody can change the payload, because it is no list and no dict."""
+        return not self.payload.startswith((b"{", b"["))
 
 
 def check_intent(intent: Intent) -> CheckedIntent:
     """Raises `InvalidCommand` for an intent that cannot be judged, and `TooLarge` for one that is nested too deeply."""
     # Types are checked at run time because host code may be untyped, and other types could not be read back.
     _check_type("What is staged", intent, Intent)
+    checked = intent.checked
+    if checked is None:
+        checked = _check(intent)
+        object.__setattr__(intent, "checked", checked)
+    return checked
+
+
+def for_rule(intent: Intent, session_id: str, about: Mapping[str, JsonValue]) -> Intent:
+    """A copy of a checked intent, for one rule, with its payload as it was when it was checked."""
+    checked = intent.checked
+    assert checked is not None
+    copy = _NEW(Intent)  # without the converters, which would check and copy once more
+    for name, value in (
+        ("type", intent.type),
+        ("ref", intent.ref),
+        ("payload", orjson.loads(checked.payload)),
+        ("payload_digest", intent.payload_digest),
+        ("session_id", session_id),
+        ("about", about),
+        ("checked", checked),
+    ):
+        _SET(copy, name, value)
+    return copy
+
+
+_NEW, _SET = object.__new__, object.__setattr__
+
+
+def _check(intent: Intent) -> CheckedIntent:
     _check_type("An intent's ref", intent.ref, str)
     if not 0 < len(intent.ref) <= MAX_REF_CHARS:
         raise InvalidCommand(f"An intent's ref has 1 to {MAX_REF_CHARS} characters.")
@@ -86,11 +125,11 @@ def check_intent(intent: Intent) -> CheckedIntent:
         raise InvalidCommand(f"The intent is not plain JSON: {error.reason}.") from None
     size = len(ref) + len(payload)
     if intent.payload is None:
-        return CheckedIntent(_elsewhere(intent.payload_digest), size)
+        return CheckedIntent(_elsewhere(intent.payload_digest), size, payload)
     found = digest_bytes(payload)
     if intent.payload_digest not in (None, found):
         raise InvalidCommand("The intent's payload_digest is not the digest of its payload.")
-    return CheckedIntent(found, size)
+    return CheckedIntent(found, size, payload)
 
 
 def _elsewhere(payload_digest: str | None) -> str | None:

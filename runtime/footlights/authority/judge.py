@@ -10,28 +10,28 @@ judged and recorded. So a rule cannot change them later, and every record can be
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import orjson
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
-from footlights.authority.digest import canonical
-from footlights.authority.intents import NOTHING_KNOWN, check_intent
+from footlights.authority.digest import MAX_SAFE_INTEGER, canonical
+from footlights.authority.intents import NO_FACTS, NOTHING_KNOWN, IntentType, check_intent, for_rule
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
-from footlights.authority.patch import PatchFailed, to_json
+from footlights.authority.patch import PatchFailed, PatchOp, from_json, to_json
 from footlights.authority.pending import APPROVALS
 from footlights.authority.record import (
     CommitRecord,
     IntentEntry,
     Verdict,
     artifact_from_json,
-    change_from_json,
     issue_from_json,
     issue_json,
-    sealed,
+    seal,
 )
-from footlights.authority.rules import Ruling, accept, refuse
+from footlights.authority.rules import Ruling, accept, refuse, wants_every_turn
 from footlights.authority.values import MAX_DEPTH
 from footlights.authority.world import JsonWorld, checked_digest
 from footlights.bad_return import BadReturn, is_unawaited
@@ -39,14 +39,15 @@ from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from footlights.authority.artifacts import Artifact
-    from footlights.authority.intents import Intent
-    from footlights.authority.patch import PatchOp
+    from footlights.authority.intents import CheckedIntent, Intent
     from footlights.authority.rules import Rule, RuleBook
     from footlights.authority.world import World
     from footlights.events import JsonValue
+
+    AskRule: TypeAlias = Callable[[str, Rule, object, tuple[Intent, ...]], Ruling]
 
 
 _T = TypeVar("_T")
@@ -90,6 +91,10 @@ class Judgement:
     """The exceptions of rules and of the world, each with what raised it. The record has none of them."""
 
 
+def _plainly(_name: str, rule: Rule, view: object, intents: tuple[Intent, ...]) -> Ruling:
+    return rule(view, intents)
+
+
 def judge(
     request: JudgeRequest,
     world: World,
@@ -97,16 +102,22 @@ def judge(
     previous_digest: str | None,
     *,
     world_digest: str | None = None,
+    ask: AskRule = _plainly,
 ) -> Judgement:
     """Decide about a turn. `previous_digest` is that of the session's last commit, None for its first.
 
     `world_digest` is the digest of the world when it was committed. A world with another digest was changed in place,
-    and the turn fails closed. Without `world_digest` this is not checked.
+    and the turn fails closed. Without `world_digest` this is not checked. `ask` calls a rule: a committer measures it.
     """
     reason = request.interrupted
     before = checked_digest(world) if world_digest is None else world_digest
     failures: _Failures = []
-    finding = _examine(request, world, before, rules, failures) if reason is None else _discard(reason, request.failure)
+    if reason is not None:
+        finding = _Finding(interruption(reason, request.failure))
+    elif asks_rules(request.intents, rules):
+        finding = _examine(request, world, before, rules, ask, failures)
+    else:
+        finding = _NOTHING_ASKED
     after, world_after = finding.after or (world, before)
     record = CommitRecord(
         session_id=request.session_id,
@@ -124,9 +135,14 @@ def judge(
         why=request.why,
     )
     try:
-        return Judgement(sealed(record), after, tuple(failures))
+        return Judgement(seal(record, finding.written), after, tuple(failures))
     finally:
         failures.clear()  # breaks the reference cycle of the exceptions and the frames around them
+
+
+def asks_rules(intents: Sequence[Intent], rules: RuleBook) -> bool:
+    """Whether a turn that was not interrupted and staged these intents asks any of these rules."""
+    return bool(intents) or any(wants_every_turn(rule) for _, rule in rules.items())
 
 
 @frozen
@@ -138,48 +154,81 @@ class _Finding:
     artifacts: tuple[Artifact, ...] = ()
     after: tuple[World, str] | None = None
     """The new world and its digest, if the turn changed it."""
+    written: bytes = b"[]"
+    """The changes as canonical JSON."""
 
 
-def _discard(reason: InterruptReason, failure: str | None) -> _Finding:
-    return _Finding(interruption(reason, failure))
+_NOTHING_ASKED = _Finding()
 
 
-def _examine(request: JudgeRequest, world: World, before: str, rules: RuleBook, failures: _Failures) -> _Finding:
+def _examine(
+    request: JudgeRequest, world: World, before: str, rules: RuleBook, ask: AskRule, failures: _Failures
+) -> _Finding:
     """Apply the rules. The turn is refused if the world was changed in place, before or by the rules."""
     if type(world) is JsonWorld:  # immutable
-        return _ruled(request, world, rules, failures)
-    found = _supervised(lambda: _same_world(world, before), failures) or _ruled(request, world, rules, failures)
+        return _ruled(request, world, rules, ask, failures)
+    found = _supervised(lambda: _same_world(world, before), failures) or _ruled(request, world, rules, ask, failures)
     if isinstance(found, Issue):
         return _Finding((found,))
     changed = _supervised(lambda: _same_world(world, before), failures)
     return found if changed is None else _Finding((changed,), found.intents, found.verdicts)
 
 
-def _ruled(request: JudgeRequest, world: World, rules: RuleBook, failures: _Failures) -> _Finding:
+def _ruled(request: JudgeRequest, world: World, rules: RuleBook, ask: AskRule, failures: _Failures) -> _Finding:
     try:
-        entries = tuple(IntentEntry(it.type, it.ref, check_intent(it).payload_digest) for it in request.intents)
+        checked = [check_intent(intent) for intent in request.intents]
+        entries = tuple(
+            IntentEntry(it.type, it.ref, each.payload_digest) for it, each in zip(request.intents, checked, strict=True)
+        )
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
-    rulings = [(name, _ask(name, rule, world, request, failures)) for name, rule in rules.items()]
-    verdicts = tuple(Verdict(name, tuple(issue.code for issue in ruling.issues)) for name, ruling in rulings)
-    issues = tuple(issue for _, ruling in rulings for issue in ruling.issues) + _unasked(request, rules)
+    copies = _copies(request, checked)
+    rulings = [
+        (name, *_ask(name, rule, world, next(copies), ask, failures))
+        for name, rule in rules.items()
+        if request.intents or wants_every_turn(rule)
+    ]
+    verdicts = tuple(_verdict(name, ruling.issues) for name, ruling, _ in rulings)
+    issues = tuple(issue for _, ruling, _ in rulings for issue in ruling.issues) + _unasked(request, rules)
     if issues:
         return _Finding(issues, entries, verdicts)
 
-    steps = [(name, op) for name, ruling in rulings for op in ruling.changes]
+    steps = [(name, op) for name, ruling, _ in rulings for op in ruling.changes]
     after = _supervised(lambda: _changed(world, steps, failures), failures) if steps else None
     if isinstance(after, Issue):
         return _Finding((after,), entries, verdicts)
-    artifacts = tuple(artifact for _, ruling in rulings for artifact in ruling.artifacts)
-    return _Finding((), entries, verdicts, tuple(op for _, op in steps), artifacts, after)
+    artifacts = tuple(artifact for _, ruling, _ in rulings for artifact in ruling.artifacts)
+    written = b",".join(changes[1:-1] for _, ruling, changes in rulings if ruling.changes)
+    return _Finding((), entries, verdicts, tuple(op for _, op in steps), artifacts, after, b"[%b]" % written)
+
+
+def _copies(request: JudgeRequest, checked: list[CheckedIntent]) -> Iterator[tuple[Intent, ...]]:
+    """The intents for each rule: its own copies if a rule could change them, so that none can affect a later one."""
+    is_plain = request.about is NOTHING_KNOWN and all(each.is_plain for each in checked)
+    while True:
+        about = NO_FACTS if request.about is NOTHING_KNOWN else orjson.loads(request.about)
+        copies = tuple(for_rule(intent, request.session_id, about) for intent in request.intents)
+        yield copies
+        while is_plain:
+            yield copies
+
+
+def _verdict(name: str, issues: tuple[Issue, ...]) -> Verdict:
+    return Verdict(name, tuple(issue.code for issue in issues)) if issues else _accepted(name)
+
+
+@lru_cache
+def _accepted(name: str) -> Verdict:
+    return Verdict(name, ())
 
 
 def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
     """Issues for answers to approvals in a rule book without approvals, so that no answer seems to have an effect."""
-    if not request.intents or APPROVALS in rules:
+    if APPROVALS in rules:
         return ()
-    answers = (intent.ref for intent in request.intents if answer_in(intent) is not None)
+    decisions = (intent for intent in request.intents if intent.type is IntentType.DECISION)
+    answers = [intent.ref for intent in decisions if answer_in(intent) is not None]
     return tuple(issue for ref in answers for issue in unknown(ref).issues)
 
 
@@ -188,19 +237,20 @@ def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
 # because nothing awaits; `KeyboardInterrupt` propagates. Issues name only the type, because a message may quote text.
 
 
-def _ask(name: str, rule: Rule, world: World, request: JudgeRequest, failures: _Failures) -> Ruling:
+def _ask(
+    name: str, rule: Rule, world: World, intents: tuple[Intent, ...], ask: AskRule, failures: _Failures
+) -> tuple[Ruling, bytes]:
+    """The ruling, and its changes as canonical JSON."""
     try:
-        # Each rule gets its own copies, so that none can affect a later one.
-        about: dict[str, JsonValue] = {} if request.about is NOTHING_KNOWN else orjson.loads(request.about)
-        intents = tuple(evolve(intent, session_id=request.session_id, about=about) for intent in request.intents)
-        return _taken(rule(world.view(), intents), rule)
+        return _taken(ask(name, rule, world.view(), intents), rule)
     except TooLarge:
-        return refuse("ruling_too_large", _LIMITS, name)
+        return refuse("ruling_too_large", _LIMITS, name), b"[]"
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - see above
         failures.append((f"the rule {name}", error))
-        return refuse("rule_error", str(error) if isinstance(error, BadReturn) else type(error).__name__, name)
+        code = str(error) if isinstance(error, BadReturn) else type(error).__name__
+        return refuse("rule_error", code, name), b"[]"
 
 
 _LIMITS = (
@@ -209,25 +259,56 @@ _LIMITS = (
 )
 
 
-def _taken(ruling: object, rule: Rule) -> Ruling:
-    """The ruling as it reads back from canonical JSON. Raises if it has no canonical form."""
+def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
+    """The ruling as it reads back from canonical JSON, and its changes in it. Raises if it has no canonical form."""
     if not isinstance(ruling, Ruling):
         raise _no_ruling(ruling, rule)
     if not (ruling.changes or ruling.issues or ruling.artifacts):
-        return _NOTHING
+        return _NOTHING, b"[]"
     if len(ruling.issues) > MAX_RULING_ISSUES or len(ruling.artifacts) > MAX_RULING_ARTIFACTS:
         raise TooLarge(_LIMITS)
+    simply_written = None if ruling.issues or ruling.artifacts else _simply_written(ruling.changes)
+    if simply_written is not None:
+        return ruling, simply_written
     said: list[list[JsonValue]] = [
         [to_json(op) for op in ruling.changes],
         [issue_json(issue) for issue in ruling.issues],
         [artifact.document for artifact in ruling.artifacts],
     ]
-    changes, issues, artifacts = orjson.loads(canonical(said, max_bytes=MAX_RULING_BYTES))
+    written = canonical(said, max_bytes=MAX_RULING_BYTES)
+    changes, issues, artifacts = orjson.loads(written)
     if not all(issue["code"] and issue["message"] for issue in issues):
         raise TypeError("an issue has a code and a message")
     if any(issue["code"] == TURN_INTERRUPTED for issue in issues):
         raise TypeError("only the runtime says that a turn was interrupted")
-    return Ruling(map(change_from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
+    taken = Ruling(map(from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
+    return taken, canonical(changes)
+
+
+def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
+    """Changes as canonical JSON, if they read back from it as they are, and nobody can alter them; otherwise None."""
+    for op in changes:
+        kind = type(op.value)
+        if (
+            type(op) is not PatchOp
+            or {type(op.op), type(op.path)} != _PLAIN
+            or op.op not in ("add", "replace", "test")
+            or op.from_ is not None
+            or not (kind is str or kind is bool or op.value is None or (kind is int and _is_safe(op.value)))
+        ):
+            return None
+    try:
+        written = orjson.dumps([to_json(op) for op in changes])
+    except TypeError:  # half of a surrogate pair
+        return None
+    return written if len(written) < MAX_RULING_BYTES - 8 else None
+
+
+_PLAIN = {str}
+
+
+def _is_safe(number: object) -> bool:
+    return isinstance(number, int) and -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER
 
 
 def _no_ruling(returned: object, rule: Rule) -> BadReturn:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
+import orjson
 from attrs import evolve, frozen
 
 from footlights.authority.approval_news import news_ext
@@ -88,24 +89,53 @@ class CommitRecord:
 
 def sealed(record: CommitRecord) -> CommitRecord:
     """The record with its digest and id computed from the other fields. May raise `NotCanonical`."""
-    digested = canonical(digested_json(record))
-    commit_digest = digest_bytes(digested)
-    seal = evolve(record, commit_digest=commit_digest, commit_id=f"c-{commit_digest[:16]}")
-    if record.mode_decision is None:  # it would follow the intents, and may contain anything
-        # Writing is half of the work of a commit, and it was just done; so the cached property is set from it.
-        object.__setattr__(seal, "written", _with_seal(digested, seal))
-    return seal
+    return seal(evolve(record), canonical([to_json(op) for op in record.changes]))
 
 
-def _with_seal(digested: bytes, seal: CommitRecord) -> bytes:
-    """The digested JSON with the two other members inserted at their place, in front of the intents.
+def seal(record: CommitRecord, changes: bytes) -> CommitRecord:
+    """Set the digest and the id of a record that nobody else has yet. `changes` are its own, as canonical JSON.
 
-    That place is the last occurrence of the key: no later member has such a key, and inside a string its quotes would
-    be escaped.
+    Writing was half of the work of a commit. So the record is written once, in two pieces, between which the digest and
+    the id have their place: the bytes are those of `canonical(digested_json(record))` and of `written`. What came from
+    outside was checked before, so only that is written by `canonical`.
     """
-    before, intents, after = digested.rpartition(b',"intents":')
-    members = f',"commit_digest":"{seal.commit_digest}","commit_id":"{seal.commit_id}"'
-    return b"".join((before, members.encode(), intents, after))
+    front: dict[str, object] = {
+        "artifacts": [_fragment({"ref": each.ref, **each.document}) for each in record.artifacts],
+        "authoritative": True,
+        "changes": orjson.Fragment(changes),
+    }
+    back: dict[str, object] = {
+        "intents": [
+            {"payload_digest": entry.payload_digest, "ref": entry.ref, "type": entry.type.value}
+            for entry in record.intents
+        ],
+        "issues": [issue_json(issue) for issue in record.issues],
+        **({} if record.mode_decision is None else {"mode_decision": _fragment(record.mode_decision)}),
+        "outcome": record.outcome.value,
+        "previous": record.previous,
+        "session_id": record.session_id,
+        "turn_id": record.turn_id,
+        "verdicts": [{"codes": verdict.codes, "rule": verdict.rule} for verdict in record.verdicts],
+        **({} if record.why is None else {"why": record.why}),
+        "world_after": record.world_after,
+        "world_before": record.world_before,
+    }
+    try:
+        before, after = orjson.dumps(front)[:-1], orjson.dumps(back)[1:]
+    except TypeError:
+        canonical(digested_json(record))  # raises `NotCanonical` with the place
+        raise
+    commit_digest = digest_bytes(b"%b,%b" % (before, after))
+    commit_id = f"c-{commit_digest[:16]}"
+    members = b',"commit_digest":"%b","commit_id":"%b",' % (commit_digest.encode(), commit_id.encode())
+    object.__setattr__(record, "commit_digest", commit_digest)
+    object.__setattr__(record, "commit_id", commit_id)
+    object.__setattr__(record, "written", before + members + after)
+    return record
+
+
+def _fragment(value: object) -> orjson.Fragment:
+    return orjson.Fragment(canonical(value))
 
 
 def recompute_digest(record: CommitRecord) -> str:

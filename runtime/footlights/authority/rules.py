@@ -13,26 +13,41 @@ rule book.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from attrs import field, frozen
 
-from footlights.authority.artifacts import Artifact
 from footlights.authority.intents import Intent
-from footlights.authority.patch import PatchOp
 from footlights.bad_return import check_plain
 from footlights.errors import RegistrationError
 from footlights.events import Issue
+
+if TYPE_CHECKING:
+    from footlights.authority.artifacts import Artifact
+    from footlights.authority.patch import PatchOp
+
+
+# `tuple[Issue, ...]` as a converter would take ten times as long as `tuple`.
+def _changes(items: Iterable[PatchOp]) -> tuple[PatchOp, ...]:
+    return tuple(items)
+
+
+def _issues(items: Iterable[Issue]) -> tuple[Issue, ...]:
+    return tuple(items)
+
+
+def _artifacts(items: Iterable[Artifact]) -> tuple[Artifact, ...]:
+    return tuple(items)
 
 
 @frozen
 class Ruling:
     """The decision of a rule. With any issue the turn fails closed, and the changes are ignored."""
 
-    changes: tuple[PatchOp, ...] = field(default=(), converter=tuple[PatchOp, ...])
-    issues: tuple[Issue, ...] = field(default=(), converter=tuple[Issue, ...])
-    artifacts: tuple[Artifact, ...] = field(default=(), converter=tuple[Artifact, ...])
+    changes: tuple[PatchOp, ...] = field(default=(), converter=_changes)
+    issues: tuple[Issue, ...] = field(default=(), converter=_issues)
+    artifacts: tuple[Artifact, ...] = field(default=(), converter=_artifacts)
 
 
 # The view is Any because its type depends on the host's world; a rule annotates the type that it expects.
@@ -43,6 +58,19 @@ Rule: TypeAlias = Callable[[Any, tuple[Intent, ...]], Ruling]
 def accept(*changes: PatchOp, artifacts: Iterable[Artifact] = ()) -> Ruling:
     """A ruling that accepts the turn, with these changes and artifacts."""
     return Ruling(changes=changes, artifacts=tuple(artifacts))
+
+
+_F = TypeVar("_F", bound=Rule)
+
+
+def every_turn(rule: _F) -> _F:
+    """Have this rule asked about every turn that is not interrupted, also about one that staged no intents."""
+    rule.every_turn = True  # type: ignore[attr-defined]
+    return rule
+
+
+def wants_every_turn(rule: Rule) -> bool:
+    return getattr(rule, "every_turn", False)
 
 
 def refuse(code: str, message: str, ref: str | None = None) -> Ruling:
@@ -82,6 +110,9 @@ class RuleBook(Mapping[str, Rule]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rules)
+
+    def items(self) -> ItemsView[str, Rule]:
+        return self._rules.items()
 
     def __len__(self) -> int:
         return len(self._rules)

@@ -202,6 +202,14 @@ class Stage:
         return tuple(self._supervisor.cast.rules)
 
     @property
+    def overdue_rule(self) -> str | None:
+        """The rule that has not returned a second after its budget, or `the world` for one of the host's own kind.
+
+        None if there is none. Until it returns no turn is committed, and the last ones that ended wait.
+        """
+        return self._supervisor.overdue_rule
+
+    @property
     def tools(self) -> tuple[str, ...]:
         """The names of the tools, in the order of the cast."""
         return tuple(self._supervisor.cast.tools)

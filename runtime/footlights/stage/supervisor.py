@@ -50,7 +50,7 @@ class Supervisor:
         self.closing = trio.Event()
         self.closed = trio.Event()
         self.pool = cast.make_pool(cast.models)
-        self._committer = cast.make_committer(ledger, world, cast.rules, limits)
+        self._committer = cast.make_committer(ledger, world, limits)
         self._watchdog = cast.make_watchdog(limits)
         self._graces: dict[Turn, trio.CancelScope] = {}
         self._turns: trio.Nursery | None = None
@@ -63,6 +63,10 @@ class Supervisor:
     @property
     def commits_waiting(self) -> int:
         return self._committer.waiting
+
+    @property
+    def overdue_rule(self) -> str | None:
+        return self._committer.overdue_rule
 
     @property
     def is_open(self) -> bool:

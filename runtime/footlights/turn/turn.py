@@ -450,7 +450,7 @@ class Turn:
             self.session_id,
             self.turn_id,
             self.replay.next_seq,
-            int(trio.current_time() * 1000),
+            int(self._host.clock() * 1000),
             event_type,
             payload,
             self._host.wall_clock(),

@@ -8,7 +8,7 @@ import pytest
 from blake3 import blake3
 
 from footlights import CommitFinal, open_stage
-from footlights.authority import Artifact, RuleBook, accept, canonical, recompute_digest
+from footlights.authority import Artifact, RuleBook, accept, canonical, every_turn, recompute_digest
 from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.errors import RegistrationError, TooLarge
 from footlights.testing import only, take_turn
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def tavern() -> Cast:
     numbers: Iterator[int] = iter(range(100))
 
+    @every_turn
     def deed(world: object, intents: object) -> Ruling:
         return accept(artifacts=[Artifact("deed", {"room": next(numbers)})])
 

@@ -7,7 +7,7 @@ import pytest
 from footlights.authority.interruptions import failed_by, interrupted_by, interruption
 from footlights.authority.judge import JudgeRequest, judge
 from footlights.authority.record import record_from_json, record_to_json
-from footlights.authority.rules import RuleBook, refuse
+from footlights.authority.rules import RuleBook, every_turn, refuse
 from footlights.authority.world import JsonWorld
 from footlights.events import ErrorInfo, InterruptReason, Issue
 from footlights.failure_texts import FAILURE_TEXTS, UNSPECIFIC, known
@@ -66,7 +66,7 @@ def test_an_unknown_sentence_is_not_guessed_at(message: str) -> None:
 
 def test_no_rule_can_say_that_a_turn_was_interrupted() -> None:
     (forged,) = interruption(InterruptReason.CANCELED)
-    rules = RuleBook({"forger": lambda view, intents: refuse(forged.code, forged.message)})
+    rules = RuleBook({"forger": every_turn(lambda view, intents: refuse(forged.code, forged.message))})
     record = judge(JudgeRequest("s1-000001", "t1-000001", None), JsonWorld({}), rules, None).record
     assert [issue.code for issue in record.issues] == ["rule_error"]
     assert interrupted_by(record.issues) is None

@@ -33,14 +33,18 @@ from footlights.authority import (
     Verdict,
     World,
     accept,
+    canonical,
+    check_intent,
     digest,
+    every_turn,
     judge,
     patch,
     recompute_digest,
     refuse,
+    with_approvals,
 )
 from footlights.authority.judge import MAX_RULING_ARTIFACTS, MAX_RULING_BYTES, MAX_RULING_ISSUES
-from footlights.authority.record import commit_final, record_from_json
+from footlights.authority.record import commit_final, record_from_json, record_to_json
 from footlights.errors import RegistrationError
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
@@ -70,6 +74,9 @@ TAVERN = RuleBook({"tavern.sell": sell, "tavern.note": note})
 
 
 def decide(*intents: Intent, rules: RuleBook = TAVERN, world: World = WORLD, previous: str | None = None) -> Judgement:
+    """These rules are asked without intents too, which most of them do not look at."""
+    for rule in rules.values():
+        every_turn(rule)
     return judge(JudgeRequest("s1-000001", "t1-000001", None, intents), world, rules, previous)
 
 
@@ -626,3 +633,110 @@ def test_the_exceptions_of_rules_and_worlds_come_with_the_judgement_and_are_no_g
         assert raised[0]() is None, "only a collector would find it"
     finally:
         gc.enable()
+
+
+values: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(-1e6, 1e6)
+    | st.text("aé\U0001f600", max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("aé\ufb33\U0001f600", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+said = st.lists(st.builds(patch.add, st.just("/log/-"), values) | st.just(patch.copy("/gold", "/ale")), max_size=3)
+deeds = st.lists(st.builds(Artifact, st.just("deed"), values), max_size=1)
+
+
+@given(st.lists(st.tuples(said, deeds), max_size=3))
+def test_what_several_rules_say_is_written_as_if_it_were_written_at_once(
+    rulings: list[tuple[list[PatchOp], list[Artifact]]],
+) -> None:
+    def rule(changes: list[PatchOp], artifacts: list[Artifact]) -> Rule:
+        return lambda _view, _intents: accept(*changes, artifacts=artifacts)
+
+    book = RuleBook({f"rule.n{number}": rule(*each) for number, each in enumerate(rulings)})
+    record = decide(BUY, rules=book).record
+    assert record.outcome is CommitOutcome.OK
+    assert record.written == canonical(record_to_json(record))
+    assert record_from_json(orjson.loads(record.written)) == record
+    assert recompute_digest(record) == record.commit_digest
+
+
+# -- turns without intents
+
+
+def test_a_turn_that_asks_for_nothing_is_judged_by_no_rule_but_one_that_wants_every_turn() -> None:
+    asked: list[str] = []
+
+    def rule(name: str) -> Rule:
+        def judged(view: object, intents: tuple[Intent, ...]) -> Ruling:
+            asked.append(name)
+            return accept()
+
+        return judged
+
+    rules = RuleBook({"plain": rule("plain"), "eager": every_turn(rule("eager"))})
+    request = JudgeRequest("s1-000001", "t1-000001", None)
+    assert judge(request, WORLD, rules, None).record.verdicts == (Verdict("eager", ()),)
+    assert asked == ["eager"]
+    assert judge(evolve(request, intents=(BUY,)), WORLD, rules, None).record.verdicts == (
+        Verdict("plain", ()),
+        Verdict("eager", ()),
+    )
+    assert judge(evolve(request, interrupted=InterruptReason.CANCELED), WORLD, rules, None).record.verdicts == ()
+    assert asked == ["eager", "plain", "eager"]
+
+
+def test_a_turn_that_asks_for_nothing_makes_no_view_of_the_world() -> None:
+    class Unseen(JsonWorld):
+        def view(self) -> JsonValue:
+            raise AssertionError("a view was made")
+
+    rules = RuleBook({"never": lambda _view, _intents: refuse("asked", "It was asked.")})
+    judgement = judge(JudgeRequest("s1-000001", "t1-000001", None), Unseen({}), rules, None)
+    assert (judgement.record.outcome, judgement.failures) == (CommitOutcome.OK, ())
+
+
+def test_a_rule_behind_approvals_may_want_every_turn() -> None:
+    @every_turn
+    def tick(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+        return accept(patch.replace("/gold", view["gold"] + 1))
+
+    rules = RuleBook(with_approvals({"tick": tick}, lambda _view, _intent: None))
+    judgement = judge(JudgeRequest("s1-000001", "t1-000001", None), WORLD, rules, None)
+    assert judgement.world.view() == {"gold": 6, "ale": 3, "log": []}
+
+
+# -- the intents that a rule gets
+
+
+def seen_by_rules(*intents: Intent) -> list[tuple[Intent, ...]]:
+    seen: list[tuple[Intent, ...]] = []
+
+    def look(view: object, intents: tuple[Intent, ...]) -> Ruling:
+        seen.append(intents)
+        return accept()
+
+    decide(*intents, rules=RuleBook({f"rule.n{number}": look for number in range(3)}))
+    return seen
+
+
+def test_intents_are_copied_for_each_rule_only_if_a_rule_could_change_them() -> None:
+    plain = seen_by_rules(Intent(IntentType.DECISION, "a"), Intent(IntentType.DECISION, "b", "text"))
+    assert plain[0] is plain[1] is plain[2]
+    one, two, three = seen_by_rules(Intent(IntentType.DECISION, "a"), BUY)
+    assert one == two == three == (Intent(IntentType.DECISION, "a"), BUY)
+    assert len({id(each[1].payload) for each in (one, two, three, (BUY, BUY))}) == 4
+
+
+def test_an_intent_is_judged_as_it_was_when_it_was_staged() -> None:
+    intent = Intent(IntentType.DECISION, "a", {"price": 2.0, "dish": "ale"})
+    staged = check_intent(intent)
+    cast("dict[str, JsonValue]", intent.payload)["price"] = 0
+    (seen, *_) = seen_by_rules(intent)
+    assert seen[0].payload == {"dish": "ale", "price": 2}
+    assert list(seen[0].payload) == ["dish", "price"]
+    assert decide(intent, rules=RuleBook()).record.intents[0].payload_digest == staged.payload_digest

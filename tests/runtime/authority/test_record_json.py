@@ -18,11 +18,12 @@ from footlights.authority import (
     IntentType,
     Verdict,
     canonical,
+    digest,
     patch,
     recompute_digest,
     sealed,
 )
-from footlights.authority.record import InvalidRecord, record_from_json, record_to_json
+from footlights.authority.record import InvalidRecord, digested_json, record_from_json, record_to_json
 from footlights.events import CommitOutcome, Issue
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ records = st.builds(
     world_after=digests,
     previous=st.none() | digests,
     mode_decision=st.none() | st.dictionaries(texts, values, max_size=3),
+    why=st.none() | texts,
 ).map(sealed)
 
 RECORD = sealed(
@@ -95,6 +97,7 @@ def test_what_was_written_reads_back_as_the_same_record(record: CommitRecord) ->
 @given(records)
 def test_the_fast_way_writes_the_canonical_bytes(record: CommitRecord) -> None:
     assert record.written == canonical(record_to_json(record)) == rfc8785.dumps(record_to_json(record))
+    assert record.commit_digest == digest(digested_json(record))
 
 
 def test_a_change_to_a_sealed_record_is_written() -> None:

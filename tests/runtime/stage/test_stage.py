@@ -36,7 +36,7 @@ from footlights import (
     open_stage,
 )
 from footlights.authority import LedgerInUse, patch
-from footlights.authority.rules import accept
+from footlights.authority.rules import accept, every_turn
 from footlights.testing import only, take_turn
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Fail, Flood, Line, Pause, Say, ScriptedModel, standard_cast
@@ -384,6 +384,7 @@ async def test_starting_and_asking_are_plain_calls() -> None:
 
 
 async def test_a_stage_opened_on_a_file_goes_on_where_it_was(tmp_path: Path) -> None:
+    @every_turn
     def told(world: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
         return accept(patch.replace("/told", world["told"] + 1))
 

@@ -34,7 +34,7 @@ from footlights import (
     laws,
     open_stage,
 )
-from footlights.authority.rules import refuse
+from footlights.authority.rules import every_turn, refuse
 from footlights.events import SeqRange
 from footlights.failure_texts import known
 from footlights.stream.cursor import ALL_SEEN, RESTART_SEQ
@@ -82,7 +82,7 @@ REFUSALS = {"no_rooms": ["no_rooms"], "turn_interrupted": ["rule_error"]}
 
 @pytest.mark.parametrize("code", REFUSALS)
 async def test_a_turn_that_the_rules_refused_is_rebuilt_as_not_interrupted(quiet_clock: MockClock, code: str) -> None:
-    rules = {"rooms": lambda world, intents: refuse(code, "The turn was interrupted: canceled.")}
+    rules = {"rooms": every_turn(lambda world, intents: refuse(code, "The turn was interrupted: canceled."))}
     refusing = standard_cast(ScriptedModel(lambda prompt: [Say("Good evening.")]), rules=rules)
     async with open_stage(refusing, limits=Limits(replay_turns=0)) as stage:
         session = stage.start()

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
 OK = (200, {"status": "ok"})
-DRAINING = (503, {"status": "not_ready", "reasons": ["draining"]})
-CANNOT_WRITE = (503, {"status": "not_ready", "reasons": ["ledger"]})
+DRAINING = (503, {"status": "not_ready", "reasons": ["draining"], "rule": None})
+CANNOT_WRITE = (503, {"status": "not_ready", "reasons": ["ledger"], "rule": None})
 
 
 def told(answer: httpx2.Response) -> tuple[int, object]:

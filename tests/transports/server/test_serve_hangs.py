@@ -23,6 +23,7 @@ import os
 import time
 import trio
 from footlights import tool
+from footlights.authority import every_turn
 from footlights_actors import Call, ScriptedModel, standard_cast
 from footlights_transports.server import serve
 
@@ -40,6 +41,8 @@ class Hanging(ScriptedModel):
         print(prompt.user, end="", flush=True)
         if prompt.user == "block":
             time.sleep(3600)
+        if prompt.user == "rule":
+            return
         await trio.to_thread.run_sync(time.sleep, 3600)
 
 @tool
@@ -47,8 +50,13 @@ def sleep() -> None:
     print("tool", end="", flush=True)
     time.sleep(3600)
 
+@every_turn
+def ponder(world, intents):
+    while True:
+        pass
+
 def make():
-    return standard_cast(Hanging(), tools=[sleep])
+    return standard_cast(Hanging(), tools=[sleep], rules={"ponder": ponder})
 """
 
 
@@ -81,6 +89,20 @@ async def test_a_tool_in_a_thread_that_hangs_does_not_keep_it_from_ending_in_ord
         server.process.send_signal(signal.SIGTERM)
         assert await server.ended() == 0
         assert server.complaints.read_text() == ""
+
+
+async def test_a_rule_that_computes_for_ever_is_named_and_does_not_keep_it_from_ending_in_order(tmp_path: Path) -> None:
+    async with open_hanging(tmp_path, "rule", spare=3600.0) as server:
+        with trio.fail_after(60):
+            status, answer = 200, dict[str, object]()
+            while status == 200:
+                status, answer = await request(server.http_port, "GET", "/readyz")
+        assert answer == {"status": "not_ready", "reasons": ["rule"], "rule": "ponder"}
+        _, started = await request(server.http_port, "POST", "/v1/sessions")
+        assert started["session_id"] == "s1-000002"
+        server.process.send_signal(signal.SIGTERM)
+        assert await server.ended() == 0
+        assert "ponder has not returned" in server.complaints.read_text()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import trio
 from attrs import evolve
 
 from footlights.authority.patch import find_in
-from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
+from footlights.errors import Busy, CommitPending, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
 from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
 from footlights.token_bucket import TokenBucket
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 MAX_CLOSED = 10_000
+_COMMIT_GLANCE = 1.0
+"""Seconds between two looks, for a caller that waits for a commit, at whether a rule does not return."""
 _NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 
@@ -270,9 +272,14 @@ class SessionAccess:
         return canceled
 
     async def finalize(self, user: User, session_id: str, turn_id: str) -> CommitFinal:
-        """Wait for the commit of a turn."""
+        """Wait for the commit of a turn. Raises `CommitPending` if it waits for a rule that does not return."""
         try:
-            return await self.session(user, session_id).finalize(turn_id).wait()
+            while True:
+                with trio.move_on_after(_COMMIT_GLANCE):
+                    return await self.session(user, session_id).finalize(turn_id).wait()
+                rule = self.stage.overdue_rule
+                if rule is not None:
+                    raise CommitPending(f"The commit is pending: {rule} has not returned. Ask again.")
         except CommitUnknown:
             raise SessionClosed("The server ends before that is known. Ask again when it is open again.") from None
         except LedgerUnavailable as error:

@@ -27,6 +27,7 @@ STATUS: Mapping[str, int] = {
     "unknown_turn": 404,
     "session_closed": 409,
     "busy": 409,
+    "commit_pending": 409,
     "too_large": 413,
     "rate_limited": 429,
 }

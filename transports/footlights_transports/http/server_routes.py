@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from starlette.responses import Response
 
 from footlights_transports.http.errors import json_response
-from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, ref
+from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, or_null, ref
 from footlights_transports.http.operations import Operation
 from footlights_transports.server.metrics import CONTENT_TYPE
 from footlights_transports.server.readiness import Reason
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 SERVER_SCHEMAS: Mapping[str, Json] = {
     "NotReady": object_of(
-        {"status": {"const": "not_ready"}, "reasons": {**list_of({"enum": list(get_args(Reason))}), "minItems": 1}}
+        {
+            "status": {"const": "not_ready"},
+            "reasons": {**list_of({"enum": list(get_args(Reason))}), "minItems": 1},
+            "rule": or_null({"type": "string"}),
+        }
     )
 }
 
@@ -35,7 +39,8 @@ _ALIVE = {200: answer("It does.", _OK)}
 _READY = {
     200: answer("It should.", _OK),
     503: answer(
-        "It should not: it is going away, or its ledger cannot write.", {"anyOf": [ref("NotReady"), ref("Error")]}
+        "It should not: it is going away, its ledger cannot write, or a rule does not return.",
+        {"anyOf": [ref("NotReady"), ref("Error")]},
     ),
 }
 
@@ -74,7 +79,8 @@ class ServerRoutes:
         """Whether new work should be sent to this server."""
         reasons = await self._readiness.reasons()
         if reasons:
-            return json_response({"status": "not_ready", "reasons": reasons}, 503, _FRESH)
+            rule = self._readiness.overdue_rule
+            return json_response({"status": "not_ready", "reasons": reasons, "rule": rule}, 503, _FRESH)
         return json_response({"status": "ok"}, headers=_FRESH)
 
     @Operation("GET", "/metrics", {200: answer("For Prometheus.", TEXT, "text/plain")})

@@ -16,7 +16,7 @@ from footlights.errors import LedgerUnavailable
 if TYPE_CHECKING:
     from footlights_transports.access.session_access import SessionAccess
 
-Reason: TypeAlias = Literal["draining", "ledger"]
+Reason: TypeAlias = Literal["draining", "ledger", "rule"]
 
 CHECK_SECONDS = 2.0
 """Validity of a check's result, and timeout of a check."""
@@ -56,7 +56,13 @@ class Readiness:
         if self._access.is_closing:
             await trio.lowlevel.checkpoint()
             return ["draining"]
-        return [] if await self._can_write() else ["ledger"]
+        found: list[Reason] = [] if await self._can_write() else ["ledger"]
+        return found if self.overdue_rule is None else [*found, "rule"]
+
+    @property
+    def overdue_rule(self) -> str | None:
+        """The rule for which every commit waits, because it has not returned."""
+        return self._access.stage.overdue_rule
 
     async def _can_write(self) -> bool:
         if trio.current_time() < self._known_until:

@@ -13,6 +13,7 @@ import logging
 import os
 import shlex
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Server: TypeAlias = "Callable[..., Awaitable[None]]"
+SWITCH_INTERVAL = 0.0002
+"""Seconds after which a thread that computes, such as that of the rules, lets the event loop go on."""
 _GLANCE = 0.05
 """Seconds between two checks for open turns during shutdown."""
 SPARE = 5.0
@@ -82,8 +85,13 @@ def serve_here(config: Config, announce: Callable[[Opened], None], reread: Calla
     At SIGHUP the settings are read again with `reread`, if given. If shutdown takes too long, the process is ended:
     with 0 if every turn is settled, else with 1.
     """
-    with _LastResort(_time_to_end(config)) as last_resort:
-        trio.run(_serve_until_signal, config, announce, reread, last_resort)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        with _LastResort(_time_to_end(config)) as last_resort:
+            trio.run(_serve_until_signal, config, announce, reread, last_resort)
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _time_to_end(config: Config) -> float:

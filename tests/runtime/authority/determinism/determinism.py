@@ -27,7 +27,7 @@ from footlights.authority.audit.audit import audit
 from footlights.authority.audit.rebuild import read_record
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.authority.rules import Ruling, accept, refuse
+from footlights.authority.rules import Ruling, accept, every_turn, refuse
 from footlights.testing import quiesced_threads
 from footlights_actors import Call, Fail, Line, Pause, Say, ScriptedModel, standard_cast
 
@@ -71,6 +71,7 @@ TOOLS = (
 )
 
 
+@every_turn
 def stock(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
     orders: list[Any] = [intent.payload for intent in intents if intent.type is IntentType.TOOL_RESULT]
     before: dict[str, int] = world["stock"]
@@ -86,6 +87,7 @@ def stock(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
     return accept(*changes, artifacts=receipts)
 
 
+@every_turn
 def till(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
     orders: list[Any] = [intent.payload for intent in intents if intent.type is IntentType.TOOL_RESULT]
     if not orders:
@@ -95,6 +97,7 @@ def till(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
     return accept(patch.replace("/till", world["till"] + taken), *sold)
 
 
+@every_turn
 def scales(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
     weights: list[Any] = [intent.payload for intent in intents if intent.type is IntentType.DECISION]
     return accept(*(patch.add("/scales/0", weight["grams"] / 3) for weight in weights))

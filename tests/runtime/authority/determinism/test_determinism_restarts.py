@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from footlights import Intent, open_stage
-from footlights.authority import JsonWorld, Ruling, accept, patch
+from footlights.authority import JsonWorld, Ruling, accept, every_turn, patch
 from footlights.testing import take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 TURNS = 5
 
 
+@every_turn
 def build(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
     if world["rooms"]:
         return accept()
     return accept(patch.add("/rooms", {"parlour": None, "attic": None, "Äther": None}), patch.add("/rate", 4.0))
 
 
+@every_turn
 def rent(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
     free = next((room for room, guest in world["rooms"].items() if guest is None), None)
     if free is None:
@@ -41,6 +43,7 @@ def inn() -> Cast:
     return standard_cast(ScriptedModel(lambda _: [Say("Yours.")]), rules=rules, world=world)
 
 
+@every_turn
 def look(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
     return accept(patch.add("/seen/-", f"{[*world]} {[*world['stable']]} {world['rate']}"))
 

@@ -14,6 +14,7 @@ from footlights.authority import (
     ToolRecord,
     ToolState,
     accept,
+    every_turn,
     judge,
 )
 from footlights.errors import LedgerUnavailable
@@ -104,7 +105,8 @@ async def test_one_that_is_larger_than_the_whole_ledger_is_chained_and_not_kept(
 
 async def test_what_is_found_is_a_copy() -> None:
     ledger = MemoryLedger()
-    deed = RuleBook({"deed": lambda view, intents: accept(artifacts=[Artifact("deed", {"room": 1})])})
+    rule = every_turn(lambda view, intents: accept(artifacts=[Artifact("deed", {"room": 1})]))
+    deed = RuleBook({"deed": rule})
     await ledger.append([judge(JudgeRequest("s", "t", None), WORLD, deed, None).record], WORLD)
     for _ in range(2):
         found = await ledger.find("s", "t")

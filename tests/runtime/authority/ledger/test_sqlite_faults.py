@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pytest
 import trio
 from attrs import Factory, define
+from trio.testing import wait_all_tasks_blocked
 
 from footlights.authority import (
     CommitRecord,
     JsonWorld,
     JudgeRequest,
     RuleBook,
+    ToolRecord,
     ToolState,
+    TurnRequest,
     World,
     accept,
     chain,
+    every_turn,
     judge,
     patch,
 )
@@ -27,7 +31,7 @@ from footlights.authority.audit.audit import audit
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.authority.ledger.sqlite.schema import LedgerDamaged, connect, write_version
-from footlights.errors import LedgerUnavailable
+from footlights.errors import InvalidCommand, LedgerUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
     Write: TypeAlias = Callable[[SqliteLedger], Awaitable[object]]
 
 EMPTY = JsonWorld([])
-NOTES = RuleBook({"note": lambda world, intents: accept(patch.add("/-", "noted"))})
+NOTES = RuleBook({"note": every_turn(lambda world, intents: accept(patch.add("/-", "noted")))})
 
 
 def batch(world: World, *turn_ids: str, previous: str | None = None) -> tuple[list[CommitRecord], World]:
@@ -241,10 +245,99 @@ async def test_others_wait_while_a_write_is_in_doubt(path: Path, quiet_clock: Mo
             answers.append("refused")
 
     async with trio.open_nursery() as nursery:
-        for _ in range(3):
+        nursery.start_soon(begin)
+        await trio.sleep(0.01)
+        for _ in range(2):
             nursery.start_soon(begin)
     assert sorted(map(str, answers)) == sorted(["refused", "None", str(await ledger.begin_tool("contested"))])
     await ledger.close()
+
+
+# -- steps of tools, in groups
+
+
+async def begin(ledger: SqliteLedger, key: str, answers: dict[str, object]) -> None:
+    try:
+        answers[key] = await ledger.begin_tool(key)
+    except LedgerUnavailable:
+        answers[key] = "refused"
+
+
+async def test_steps_that_wait_together_are_written_together(path: Path, quiet_clock: MockClock) -> None:
+    disk, answers = Disk(), dict[str, object]()
+    ledger = await opened(path, disk)
+    disk.statements.clear()
+    async with trio.open_nursery() as nursery:
+        for number in range(100):
+            nursery.start_soon(begin, ledger, f"tool-{number}", answers)
+    assert answers == {f"tool-{number}": None for number in range(100)}
+    assert disk.statements.count("COMMIT") == 1
+    await ledger.close()
+    assert audited(path).ok
+
+
+async def test_a_step_that_is_refused_refuses_no_other_of_its_group(path: Path, quiet_clock: MockClock) -> None:
+    ledger = await opened(path, Disk())
+    told: dict[str, object] = {}
+
+    async def call(name: str, step: Callable[[], Awaitable[object]]) -> None:
+        try:
+            told[name] = await step()
+        except InvalidCommand:
+            told[name] = "refused"
+
+    one, other = TurnRequest("s", "r", "t1-000008"), TurnRequest("s", "r", "t1-000009")
+    steps: dict[str, Callable[[], Awaitable[object]]] = {
+        "first": lambda: ledger.begin_tool("k", one),
+        "again": lambda: ledger.begin_tool("k", one),
+        "of another turn": lambda: ledger.begin_tool("l", other),
+        "completed": lambda: ledger.complete_tool("k", "ok"),
+        "never begun": lambda: ledger.complete_tool("m", "ok"),
+        "last": lambda: ledger.begin_tool("n"),
+    }
+    async with trio.open_nursery() as nursery, ledger._call_lock:
+        for name, step in steps.items():
+            nursery.start_soon(call, name, step)
+            await wait_all_tasks_blocked()
+    assert told == {
+        "first": None,
+        "again": ToolRecord("k", ToolState.STARTED),
+        "of another turn": "refused",
+        "completed": None,
+        "never begun": "refused",
+        "last": None,
+    }
+    assert await ledger.find_request("s", "r") == "t1-000008"
+    assert await ledger.begin_tool("l") is None
+    await ledger.close()
+    assert audited(path).ok
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_doubt_that_a_cancelled_call_leaves_is_answered_for_the_others(
+    path: Path, quiet_clock: MockClock, when: Literal["before", "after"]
+) -> None:
+    disk, answers = Disk(), dict[str, object]()
+    ledger = await opened(path, disk)
+    disk.statements.clear()
+    await ledger.begin_tool("measured")
+    looked_up_besides = 2  # of the three keys
+    disk.arm(disk.statements.index("COMMIT") + looked_up_besides, when, repaired_after=4)
+    async with trio.open_nursery() as nursery:
+        with trio.move_on_after(0.1) as writer:
+            async with trio.open_nursery() as first, ledger._call_lock:
+                first.start_soon(begin, ledger, "first", answers)
+                await wait_all_tasks_blocked()
+                for key in ("second", "third"):
+                    nursery.start_soon(begin, ledger, key, answers)
+                await wait_all_tasks_blocked()
+        assert writer.cancelled_caught
+    kept = when == "after"
+    assert answers == dict.fromkeys(("second", "third"), None if kept else "refused")
+    for key in ("first", "second", "third"):
+        assert await ledger.begin_tool(key) == (ToolRecord(key, ToolState.STARTED) if kept else None)
+    await ledger.close()
+    assert audited(path).ok
 
 
 # -- causes as they come in life

@@ -25,6 +25,7 @@ from footlights.authority import (
     accept,
     chain,
     digest,
+    every_turn,
     judge,
     patch,
 )
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EMPTY = JsonWorld([])
-NOTES = RuleBook({"note": lambda world, intents: accept(patch.add("/-", "noted"))})
+NOTES = RuleBook({"note": every_turn(lambda world, intents: accept(patch.add("/-", "noted")))})
 
 
 @pytest.fixture

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from footlights import CommitOutcome, Intent, IntentType, MemoryLedger, SessionParams, TurnParams, open_stage
-from footlights.authority import CommitRecord, JsonWorld, JudgeRequest, RuleBook, Ruling, World, accept, judge, patch
+from footlights.authority import (
+    CommitRecord,
+    JsonWorld,
+    JudgeRequest,
+    RuleBook,
+    Ruling,
+    World,
+    accept,
+    every_turn,
+    judge,
+    patch,
+)
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.testing import cancel_everywhere
 from footlights_actors import standard_cast
@@ -161,7 +172,7 @@ def test_an_append_that_is_cancelled_is_kept_whole_and_returns_or_never_happened
 
 
 def judged(world: World, turn_id: str, previous: str | None) -> tuple[CommitRecord, World]:
-    rules = RuleBook({"note": lambda view, intents: accept(patch.add("/-", turn_id))})
+    rules = RuleBook({"note": every_turn(lambda view, intents: accept(patch.add("/-", turn_id)))})
     judgement = judge(JudgeRequest("s", turn_id, None), world, rules, previous)
     return judgement.record, judgement.world
 
@@ -181,6 +192,34 @@ def test_a_tool_whose_claim_is_cancelled_is_claimed_or_free_and_never_half(tmp_p
         await ledger.close()
 
     assert cancel_everywhere(scenario, pairs=0).points > 3
+
+
+def test_a_claim_that_is_cancelled_takes_none_of_its_group_with_it(tmp_path: Path) -> None:
+    numbers = count()
+
+    async def scenario(trial: Trial) -> None:
+        ledger = SqliteLedger(tmp_path / str(next(numbers)))
+        await ledger.begin_epoch(JsonWorld([]))
+        claimed: set[str] = set()
+        scopes = {key: trio.CancelScope() for key in ("a", "b", "c", "d")}
+
+        async def claim(key: str) -> None:
+            with scopes[key]:
+                if await ledger.begin_tool(key) is None:
+                    claimed.add(key)
+
+        async with trio.open_nursery() as nursery:
+            trial.aim(scopes["a"].cancel)
+            for key in scopes:
+                nursery.start_soon(claim, key)
+            await trio.lowlevel.checkpoint()
+        trial.disarm()
+        assert claimed >= {"b", "c", "d"}
+        for key in scopes:
+            assert (await ledger.begin_tool(key) is None) is (key not in claimed)
+        await ledger.close()
+
+    assert cancel_everywhere(scenario, pairs=30).points > 10
 
 
 def test_a_stage_that_is_cancelled_anywhere_leaves_no_half_turn_and_loses_none_it_told(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from footlights.authority.ledger.protocol import Opening, ToolRecord, ToolState
+from footlights.authority.ledger.protocol import Opening
 from footlights.authority.ledger.sqlite.head import Head, link_all, read_head
 from footlights.authority.ledger.sqlite.lock import WriteLock
 from footlights.authority.ledger.sqlite.rows import (
@@ -46,7 +46,6 @@ from footlights.authority.ledger.sqlite.schema import (
     upgrade,
     write_version,
 )
-from footlights.authority.tool_steps import ToolStep
 from footlights.authority.world import JsonWorld, checked_digest
 from footlights.errors import InvalidCommand, LedgerUnavailable
 
@@ -54,7 +53,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
     from pathlib import Path
 
-    from footlights.authority.ledger.protocol import TurnRequest
+    from footlights.authority.ledger.protocol import ToolRecord, TurnRequest
+    from footlights.authority.ledger.sqlite.tool_group import WaitingStep
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -280,33 +280,38 @@ class SqliteStore:
         for record in records:
             self._remember(record.session_id, record.commit_digest)
 
-    def tool(self, key: str) -> ToolRecord | None:
-        with self._reading() as (connection, _):
-            return find_tool(connection, key)
-
-    def begin_tool(self, key: str, request: TurnRequest | None) -> None:
-        """Claim a key for which `tool` returned None."""
-        self._take_step(key, ToolStep.STARTED, request)
-
-    def complete_tool(self, key: str, state: ToolState) -> None:
-        known = self.tool(key)
-        if known is None or known.state not in (ToolState.STARTED, state):
-            raise InvalidCommand("That tool was never begun, or it has ended otherwise.")
-        if known.state is state:
+    def take_steps(self, group: Sequence[WaitingStep]) -> None:
+        """Answer each step as if it were alone, in this order, and write what is to be written in one transaction."""
+        steps = self._decided(group)
+        if not steps:
             return
-        self._take_step(key, ToolStep(state))
-
-    def release_tool(self, key: str) -> None:
-        if self.tool(key) == ToolRecord(key, ToolState.STARTED):
-            self._take_step(key, ToolStep.RELEASED)
-
-    def _take_step(self, key: str, step: ToolStep, request: TurnRequest | None = None) -> None:
-        after = self._current_head().after_step(key, step)
-        row = (after.tool_position, after.epoch, key, step.value, after.tool_digest)
+        after, rows = self._current_head(), list[tuple[int, int, str, str, str]]()
+        for each in steps:
+            after = after.after_step(each.key, each.step)
+            rows.append((after.tool_position, after.epoch, each.key, each.step.value, after.tool_digest))
         with self._writing(after) as connection:
-            connection.execute("INSERT INTO tools VALUES (?, ?, ?, ?, ?)", row)
-            if request is not None:
-                _keep_request(connection, request, after.tool_position)
+            connection.executemany("INSERT INTO tools VALUES (?, ?, ?, ?, ?)", rows)
+            for each, row in zip(steps, rows, strict=True):
+                if each.request is not None:
+                    _keep_request(connection, each.request, row[0])
+
+    def _decided(self, group: Sequence[WaitingStep]) -> list[WaitingStep]:
+        """The steps that are to be written. The others have their answers."""
+        written: list[WaitingStep] = []
+        known: dict[str, ToolRecord | None] = {}
+        turns: dict[tuple[str, str], str] = {}
+        with self._reading() as (connection, _):
+            for each in group:
+                try:
+                    if each.key not in known:
+                        known[each.key] = find_tool(connection, each.key)
+                    if each.decide(known[each.key]):
+                        _check_request(connection, each.request, turns)
+                        known[each.key] = each.leaves
+                        written.append(each)
+                except (InvalidCommand, LedgerDamaged) as error:
+                    each.refused = error
+        return written
 
 
 def _keep_request(connection: sqlite3.Connection, request: TurnRequest, tool_position: int | None) -> None:
@@ -314,7 +319,23 @@ def _keep_request(connection: sqlite3.Connection, request: TurnRequest, tool_pos
     names = (request.session_id, request.request_id)
     is_new = connection.execute(insert, (*names, request.turn_id, tool_position)).rowcount
     if not is_new and find_request(connection, *names) != request.turn_id:
-        raise InvalidCommand(f"The request id of {request.turn_id} belongs to another turn of {request.session_id}.")
+        raise _other_turns(request)
+
+
+def _check_request(
+    connection: sqlite3.Connection, request: TurnRequest | None, turns: dict[tuple[str, str], str]
+) -> None:
+    """Raises `InvalidCommand` if the id of this request belongs to another turn, also to one in `turns`."""
+    if request is not None:
+        names = (request.session_id, request.request_id)
+        if names not in turns:
+            turns[names] = find_request(connection, *names) or request.turn_id
+        if turns[names] != request.turn_id:
+            raise _other_turns(request)
+
+
+def _other_turns(request: TurnRequest) -> InvalidCommand:
+    return InvalidCommand(f"The request id of {request.turn_id} belongs to another turn of {request.session_id}.")
 
 
 def _check_sessions(records: Sequence[CommitRecord], last: dict[str, str]) -> None:
