@@ -61,6 +61,7 @@ def judged(name: str) -> list[Labelled]:
 
 def _of_file(file: Path) -> Iterator[Labelled]:
     sections: dict[tuple[str, str], list[str]] = {}
+    current: list[str] = []
     for line in file.read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
             label, _, activity = line[2:].partition(" ")

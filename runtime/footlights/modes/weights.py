@@ -60,6 +60,7 @@ class Weights:
 def read_weights(text: str) -> Weights:
     (_, version, threshold), (_, common), *rows = (line.split("\t") for line in text.splitlines())
     of: dict[str, dict[str, int]] = {}
+    current: dict[str, int] = {}
     lines: dict[str, int] = {}
     for number, (feature, *weight) in enumerate(rows, 3):
         if not weight:
