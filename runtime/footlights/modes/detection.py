@@ -142,7 +142,7 @@ def _activities(clause: Sequence[str], names: set[str], weights: Weights) -> lis
             part.append(word)
             continue
         score, of_part = weights.score(part)
-        if score > 0:
+        if score > 0 and any(word not in _FILLERS for word in part):
             asked[weights.activity(of_part)] = None
         part = []
     return list(asked) or [weights.activity(names)]
