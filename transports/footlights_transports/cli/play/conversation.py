@@ -230,7 +230,6 @@ class Conversation:
             self._show_refusal(error)
             return
         self._show(told if record is None else with_changes(told, record))
-        if record is not None:
 
     # -- screen
 
