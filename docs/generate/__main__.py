@@ -175,6 +175,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         authority.Artifact,
         authority.accept,
         authority.refuse,
+        authority.every_turn,
         authority.RuleBook,
         authority.with_approvals,
         authority.same_owner,

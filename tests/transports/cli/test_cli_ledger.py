@@ -14,7 +14,7 @@ import trio
 from attrs import frozen
 
 from footlights import Intent, IntentType, TurnParams, open_stage
-from footlights.authority import Artifact, accept, canonical, digest, patch
+from footlights.authority import Artifact, accept, canonical, digest, every_turn, patch
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.testing import take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
@@ -389,7 +389,7 @@ def test_a_long_value_is_cut() -> None:
 def test_an_artifact_is_printed_as_the_bytes_that_its_name_is_the_digest_of(footlights: Any, tmp_path: Path) -> None:
     path = tmp_path / "deeds.ledger"
     deed = Artifact("deed", {"room": 3})
-    rules: dict[str, Rule] = {"deed": lambda world, intents: accept(artifacts=[deed])}
+    rules: dict[str, Rule] = {"deed": every_turn(lambda world, intents: accept(artifacts=[deed]))}
     trio.run(_write, path, standard_cast(ScriptedModel(lambda _: [Say("Yours.")]), rules=rules), ("A room?",))
     assert footlights("ledger", "artifact", str(path), deed.ref) == Run(0, canonical(deed.document).decode(), "")
     assert f"deed, {deed.ref}" in footlights("ledger", "show", str(path), "1").out
@@ -403,7 +403,7 @@ def test_an_artifact_plays_no_tricks_with_a_terminal(
 ) -> None:
     path = tmp_path / "deeds.ledger"
     deed = Artifact("deed", "\u202eno\x9b2J")
-    rules: dict[str, Rule] = {"deed": lambda world, intents: accept(artifacts=[deed])}
+    rules: dict[str, Rule] = {"deed": every_turn(lambda world, intents: accept(artifacts=[deed]))}
     trio.run(_write, path, standard_cast(ScriptedModel(lambda _: [Say("Yours.")]), rules=rules), ("A room?",))
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
     shown = footlights("ledger", "artifact", str(path), deed.ref).out

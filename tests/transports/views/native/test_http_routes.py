@@ -22,7 +22,7 @@ from footlights import (
     tool,
 )
 from footlights.authority import own_approvals, patch, with_approvals
-from footlights.authority.rules import accept
+from footlights.authority.rules import accept, every_turn
 from footlights.authority.world import JsonWorld
 from footlights.testing import only
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
@@ -67,7 +67,7 @@ def renting_cast() -> Cast:
     return standard_cast(
         ScriptedModel(lambda _: TALK),
         world=JsonWorld({"rooms": 3}),
-        rules={"house": lambda *_: accept(patch.replace("/rooms", value=2))},
+        rules={"house": every_turn(lambda *_: accept(patch.replace("/rooms", value=2)))},
     )
 
 
