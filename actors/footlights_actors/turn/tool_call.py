@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 import trio
 
+from footlights.authority.values import snapshot
 from footlights.bad_return import BadReturn
-from footlights.errors import LedgerUnavailable, ToolError
+from footlights.errors import LedgerUnavailable, TooLarge, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
 from footlights.failures import code_of, contained, leaves, report
 from footlights.models.model import ToolExchange
@@ -221,8 +222,8 @@ class ToolCall:
 
     def _checked(self, answer: ToolReturn) -> ToolReturn:
         try:
-            value = json_value(answer.value)
-        except Unfit:
+            value = json_value(snapshot(answer.value))  # it may have views of the world in it
+        except (Unfit, TooLarge):
             raise ToolError("The tool's result is not JSON.") from None
         if len(orjson.dumps(value)) > self._max_bytes:
             raise ToolError("The tool's result is too large.")

@@ -47,7 +47,7 @@ class RawSqlite:
 
     def __init__(self, path: Path, genesis: World) -> None:
         self._position = 0
-        seed, document = chain.seed(genesis.digest()), canonical(genesis.view())
+        seed, document = chain.seed(genesis.digest()), canonical(genesis.view().copy())
         self._head = chain.link_epoch(seed, _EPOCH, 1)
         self._connection = sqlite3.connect(path, isolation_level=None)
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
@@ -87,4 +87,4 @@ class RawSqlite:
             data = canonical(record_to_json(record))
             names = (record.session_id, record.turn_id)
             commits.append((self._position, _EPOCH, *names, data, record.commit_digest, self._head))
-        return _Rows(commits, (self._position, canonical(batch.world.view())), self._head)
+        return _Rows(commits, (self._position, canonical(batch.world.view().copy())), self._head)

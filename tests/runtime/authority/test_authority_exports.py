@@ -10,7 +10,7 @@ def test_the_public_names_are_these_and_exist() -> None:
         "Artifact", "CommitRecord", "Intent", "IntentEntry", "IntentType", "JsonWorld", "JudgeRequest", "Judgement",
         "Ledger", "LedgerDamaged", "LedgerFormat", "LedgerInUse", "MemoryLedger", "NotCanonical", "Opening",
         "PatchFailed", "PatchOp", "PendingApproval", "Rule", "RuleBook", "Ruling", "SqliteLedger", "ToolRecord",
-        "ToolState", "TurnRequest", "User", "Verdict", "Visibility", "World", "accept", "anybody", "apply_patch",
-        "canonical", "check_intent", "decisions", "digest", "judge", "own_approvals", "patch", "pending_approvals",
-        "recompute_digest", "refuse", "same_owner", "sealed", "with_approvals",
+        "ToolState", "TurnRequest", "User", "Verdict", "Visibility", "World", "WorldReadOnly", "accept", "anybody",
+        "apply_patch", "canonical", "check_intent", "decisions", "digest", "judge", "own_approvals", "patch",
+        "pending_approvals", "recompute_digest", "refuse", "same_owner", "sealed", "with_approvals",
     }  # fmt: skip

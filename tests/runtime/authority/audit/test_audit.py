@@ -140,7 +140,7 @@ class Writer:
         self.book.entry_rows.append(row_of(record, position, epoch, self.head))
         self.heads[record.session_id] = record.commit_digest
         self.world = world
-        document = None if self.book.genesis_row.document is None else canonical(world.view())
+        document = None if self.book.genesis_row.document is None else canonical(world.view().copy())
         self.book.world_row = WorldRow(position, document)
 
 
@@ -435,7 +435,7 @@ def test_a_cut_end_is_seen_only_by_who_kept_a_head(writer: Writer) -> None:
     book, head = writer.book, writer.head
     assert audit(book, head).head_position == 6
     del book.entry_rows[-1]
-    document = canonical(replay(book).world.view())
+    document = canonical(replay(book).world.view().copy())
     book.world_row = WorldRow(5, document)
     assert audit(book).ok
     assert "kept elsewhere" in flaw_of(book, head).what

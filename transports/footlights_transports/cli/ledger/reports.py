@@ -18,6 +18,7 @@ from footlights.authority.audit.reader import Altered, LedgerUnreadable
 from footlights.authority.audit.rebuild import genesis_world, read_record, rebuild, replay
 from footlights.authority.digest import canonical
 from footlights.authority.ledger.sqlite.reader import SqliteReader
+from footlights.authority.world import plain_view
 from footlights.events import JsonValue
 from footlights_transports.cli.ledger.diff import difference
 from footlights_transports.cli.ledger.show import harmless, in_full, one_line
@@ -186,7 +187,7 @@ def _differences(replayed: Replay) -> list[str]:
 
 
 def _print_json(value: object) -> None:
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    typer.echo(orjson.dumps(value, default=plain_view, option=orjson.OPT_INDENT_2).decode())
 
 
 def _print_report(report: AuditReport) -> None:

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from footlights.authority.intents import Intent, IntentType
 from footlights.authority.record import issue_json, record_to_json
+from footlights.authority.world import plain_view
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import Sampling
@@ -157,7 +158,7 @@ def read_fields(op: object, fields: dict[str, Any]) -> Command:
 
 def write_reply(command_id: CommandId, result: Mapping[str, JsonValue] | None = None) -> bytes:
     """The reply to a command that was performed."""
-    return orjson.dumps({"reply": command_id, "ok": True, "result": dict(result or {})})
+    return orjson.dumps({"reply": command_id, "ok": True, "result": dict(result or {})}, default=plain_view)
 
 
 def write_error(command_id: CommandId, error: FootlightsError) -> bytes:
