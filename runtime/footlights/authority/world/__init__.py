@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonWorld", "World", "WorldReadOnly", "apply_patch", "checked_digest", "digest_of", "find_in", "plain_view"]
 
 MAX_WORLD_BYTES = 256_000_000
-_ANY = WorldLimits(2**63, MAX_DEPTH)
+NO_LIMITS = WorldLimits(2**63, MAX_DEPTH)
 
 
 class World(Protocol):
@@ -77,7 +77,7 @@ class JsonWorld:
     @classmethod
     def without_limits(cls, root: Ref) -> JsonWorld:
         """A world of nodes, for ledgers and audits."""
-        return cls._of(root, _ANY)
+        return cls._of(root, NO_LIMITS)
 
     @classmethod
     def _of(cls, root: Ref, limits: WorldLimits) -> JsonWorld:
@@ -108,7 +108,7 @@ class JsonWorld:
 
 def apply_patch(document: JsonValue, ops: Iterable[PatchOp]) -> JsonValue:
     """A new plain document: this one after `ops`, in order. Raises `PatchFailed` at the first that does not fit."""
-    after: JsonValue = plain(changed(root_of(document, _ANY), ops, _ANY))
+    after: JsonValue = plain(changed(root_of(document, NO_LIMITS), ops, NO_LIMITS))
     return after
 
 
@@ -125,4 +125,4 @@ def find_in(view: Any, pointer: str) -> tuple[Any, ...]:
 
 def amended(view: View, *ops: PatchOp) -> Any:
     """A view of what this one would show after `ops`, which share all else with it."""
-    return shown(changed(root_in(value_of(view)), ops, _ANY))
+    return shown(changed(root_in(value_of(view)), ops, NO_LIMITS))

@@ -37,7 +37,7 @@ def patch_world(ledger: Path, file: Path, why: str) -> CommitRecord:
     check_why(why)
     changes = _read(file)
     with SqliteReader(ledger) as reader:
-        if reader.world().document is None:
+        if reader.genesis().document is None:
             raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can change it.")
     return trio.run(_commit, ledger, changes, why)
 
