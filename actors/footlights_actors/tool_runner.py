@@ -1,9 +1,10 @@
 """Tool runner of a turn: runs the requested tools, and sends a result for every call.
 
 Tools run as tasks of the stage, not of the turn. When the turn is interrupted, a running tool has `tool_cancel_grace`
-to finish; then it is reported as `canceled`, continues in the background, and its result is discarded. A `cancel_safe`
-tool is cancelled instead. A tool that exceeds its `timeout` is cancelled in any case, its result is an error, and the
-turn continues. Intents of tools are staged in the order of the calls, independent of their speed.
+to end, and a `cancel_safe` one is cancelled at once. Either way it is reported as `canceled` and its result is
+discarded. A tool that has not ended by then continues in the background. A tool that exceeds its `timeout` is cancelled
+in any case, its result is an error, and the turn continues. Intents of tools are staged in the order of the calls,
+independent of their speed.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from footlights_transports.views.mission.pure import history as mission_history
 from footlights_transports.views.mission.pure import matrix as mission_matrix
 from footlights_transports.views.mission.pure import payload as mission_payload
 from footlights_transports.views.mission.pure import policy as mission_policy
-from footlights_transports.views.mission.pure import replay as mission_replay
+from footlights_transports.views.mission.pure import recheck as mission_replay
 from footlights_transports.views.mission.pure import requests as mission_requests
 from footlights_transports.views.mission.pure import terms as mission_terms
 from footlights_transports.views.mission.pure import text as mission_text

@@ -14,7 +14,7 @@ from footlights_transports.views.kgent.pure.templates import Templates
 from footlights_transports.views.kgent.pure.trace import TraceMonoid
 from footlights_transports.views.kgent.responder import Responder
 from footlights_transports.views.kgent.store import ContentStore
-from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.views.kgent.template_workloads import with_templates
 
 
 def errors() -> str:

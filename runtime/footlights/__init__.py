@@ -120,7 +120,7 @@ if TYPE_CHECKING:
     from footlights.trace.files import TraceFiles as TraceFiles
     from footlights.tracebacks import traceback_text as traceback_text
     from footlights.turn.commit_handle import CommitHandle as CommitHandle
-    from footlights.turn.extensions import (
+    from footlights.turn.workloads import (
         ExtensionManager as ExtensionManager,
         InteractionContext as InteractionContext,
         Workload as Workload,
@@ -151,7 +151,7 @@ _HOMES = {
     ),
     "footlights.failures": "watch_failures",
     "footlights.tracebacks": "traceback_text",
-    "footlights.turn.extensions": "ExtensionManager InteractionContext Workload draft_event",
+    "footlights.turn.workloads": "ExtensionManager InteractionContext Workload draft_event",
     "footlights.turn.lifecycle": "TurnState",
     "footlights.limits": "Limits",
     "footlights.models.llm_client": "LLMClient LLMResponse",

@@ -18,8 +18,8 @@ from footlights.authority.world import JsonWorld, World
 from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
-from footlights.turn.extensions import ExtensionManager
 from footlights.turn.model_phase import FALLBACK
+from footlights.turn.workloads import ExtensionManager
 
 if TYPE_CHECKING:
     from footlights.authority.intents import Intent

@@ -20,7 +20,7 @@ import trio.testing
 import footlights
 import footlights_actors
 from footlights import InteractionSession, StreamEvent, Tool, ToolContext, WarmState, laws, open_stage
-from footlights.testing.determinism import scheduled_by
+from footlights.testing.trio_hooks import scheduled_by
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:

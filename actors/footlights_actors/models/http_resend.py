@@ -1,4 +1,4 @@
-"""Lost requests: requests on a reused connection that ended without a byte of an answer.
+"""Resend check: whether a request that failed may be sent once more.
 
 A server may close an idle connection at the moment at which a request is sent over it. Such a request may be sent
 again, on a new connection. No other request may, because the server may have read it and begun to work.

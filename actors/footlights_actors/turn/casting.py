@@ -12,7 +12,7 @@ from footlights.cast import Cast
 from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
-from footlights.turn.extensions import ExtensionManager
+from footlights.turn.workloads import ExtensionManager
 from footlights_actors.committer import AuthorityCommitter
 from footlights_actors.models.pool import StandardPool
 from footlights_actors.turn.model_choice import named_or_first
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
     from footlights.models.model import Model
     from footlights.tools.tool import Tool
-    from footlights.turn.extensions import Workload
+    from footlights.turn.workloads import Workload
 
 _T = TypeVar("_T")
 

@@ -13,7 +13,7 @@ import trio
 
 from footlights.authority import check_intent, decisions
 from footlights.errors import ModelUnavailable, StrayCancel
-from footlights.turn.extensions import InteractionContext
+from footlights.turn.workloads import InteractionContext
 from footlights_actors.generator import generate
 from footlights_actors.loader import load_model
 from footlights_actors.tool_runner import run_tools

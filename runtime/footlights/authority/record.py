@@ -1,4 +1,5 @@
-"""Commit record: the ledger's record of one turn, with its digest and that of the session's previous record.
+"""Commit record: what the ledger keeps of one commit, of a turn or of the host, with its digest and that of the
+session's previous record.
 
 The digest of a record can be recomputed from its fields, and the records of a session prove that none is missing or
 altered between two others. A record holds no time, nothing random, and no text of people or models, unless tools or

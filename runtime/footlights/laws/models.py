@@ -13,7 +13,7 @@ from footlights.events import WarmState
 
 if TYPE_CHECKING:
     from footlights.events import ModelLoading, ModelReady, ModelSelected
-    from footlights.laws.hidden import Hidden
+    from footlights.laws.gap_places import Hidden
     from footlights.laws.law_texts import Report
 
 

@@ -13,7 +13,7 @@ from footlights.laws.law_texts import RESTART_SEQ
 
 if TYPE_CHECKING:
     from footlights.events import Heard, TokenDelta, TurnFinal
-    from footlights.laws.hidden import Hidden
+    from footlights.laws.gap_places import Hidden
     from footlights.laws.law_texts import Report
 
 

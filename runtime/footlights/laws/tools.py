@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from footlights.events import ToolCallResult, ToolCallStarted
-    from footlights.laws.hidden import Hidden
+    from footlights.laws.gap_places import Hidden
     from footlights.laws.law_texts import Report
 
 

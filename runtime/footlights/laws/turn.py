@@ -21,7 +21,7 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights.laws.commit import judge_commit
-from footlights.laws.hidden import Hidden
+from footlights.laws.gap_places import Hidden
 from footlights.laws.law_texts import RESTART_SEQ
 from footlights.laws.models import Models
 from footlights.laws.order import Order, State

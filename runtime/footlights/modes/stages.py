@@ -1,4 +1,4 @@
-"""Stages of a mode decision: determination, authorization, and `decide`, which runs all three."""
+"""Mode decision: `determine` and `authorize`, and `decide`, which runs them after detection."""
 
 from __future__ import annotations
 

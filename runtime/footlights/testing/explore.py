@@ -27,9 +27,9 @@ import trio
 from attrs import frozen
 
 from footlights.failures import leaves
-from footlights.testing.determinism import collected_between_runs
 from footlights.testing.selfcheck import check_hooks
 from footlights.testing.trial import Case, Run, Scenario, perform, takes_trial
+from footlights.testing.trio_hooks import collected_between_runs
 from footlights.testing.verdicts import Diverged, ExplorationFailed
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ import outcome
 import trio
 import trio.testing
 
-from footlights.testing.determinism import calling_through, hooked_threads, send_from_thread, start_thread
+from footlights.testing.trio_hooks import calling_through, hooked_threads, send_from_thread, start_thread
 from footlights.testing.verdicts import ThreadStuck
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 import trio.testing
 
-from footlights.testing.determinism import (
+from footlights.testing.trio_hooks import (
     PLUMBING,
     break_clock,
     calling_through,

@@ -14,10 +14,10 @@ import trio.testing
 from attrs import frozen
 
 from footlights.failures import leaves
-from footlights.testing.determinism import scheduled_by
-from footlights.testing.endings import Endings
 from footlights.testing.points import Point, Points
 from footlights.testing.quiesce import quiesced_threads
+from footlights.testing.run_limits import Endings
+from footlights.testing.trio_hooks import scheduled_by
 from footlights.testing.verdicts import TasksLeaked
 
 if TYPE_CHECKING:

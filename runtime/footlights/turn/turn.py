@@ -4,7 +4,7 @@ Every method is a plain call that either happens completely or raises and change
 terminal event, decided by the first of `finish` and `stop` (a cancel, a failure, a shutdown). Then the session hands it
 to the committer; later `settle` publishes the commit, the last event of the turn.
 
-The actors of a turn use this class. Extension authors see only `footlights.turn.extensions.InteractionContext`.
+The actors of a turn use this class. Extension authors see only `footlights.turn.workloads.InteractionContext`.
 """
 
 from __future__ import annotations

@@ -25,9 +25,10 @@ from footlights import (
 from footlights.authority import pending_approvals
 from footlights.testing import cancel_everywhere, only, payloads, take_turn
 from footlights_actors import Call
+from footlights_actors.demo.tavern import label_choice
 from footlights_actors.demo.tavern.innkeeper import innkeeper
+from footlights_actors.demo.tavern.label_choice import LABELS, call_for, choose, text_for
 from footlights_actors.demo.tavern.small_innkeeper import LINES, small_tavern_cast
-from footlights_actors.demo.tavern.tool_labels import LABELS, call_for, choose, text_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection
@@ -187,9 +188,8 @@ def sure_of(label: str, margin: float = SURE) -> dict[str, float]:
 
 
 def _level(label: str) -> float:
-    from footlights_actors.demo.tavern import tool_labels
 
-    return tool_labels._AVERAGES[label]  # pyright: ignore[reportPrivateUsage]
+    return label_choice._AVERAGES[label]  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize(

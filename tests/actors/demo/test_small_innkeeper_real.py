@@ -10,9 +10,9 @@ import pytest
 
 from footlights import Prompt, Sampling, TurnFinal, TurnParams, open_stage
 from footlights.testing import only, take_turn
-from footlights_actors.demo.tavern import tool_labels
+from footlights_actors.demo.tavern import label_choice
+from footlights_actors.demo.tavern.label_choice import LABELS, text_for
 from footlights_actors.demo.tavern.small_innkeeper import small_tavern_cast
-from footlights_actors.demo.tavern.tool_labels import LABELS, text_for
 from footlights_actors.models.local.model import known_model
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def test_the_averages_of_the_labels_are_those_of_these_weights(model: Loca
     assert len(found) == 20
     for label in LABELS:
         average = log(sum(exp(each[label]) for each in found) / len(found))
-        assert average == pytest.approx(tool_labels._AVERAGES[label], abs=0.1)  # pyright: ignore[reportPrivateUsage]
+        assert average == pytest.approx(label_choice._AVERAGES[label], abs=0.1)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_it_ends_by_itself_and_repeats_nothing(model: LocalModel) -> None:

@@ -16,7 +16,7 @@ from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
-from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.views.kgent.template_workloads import with_templates
 from footlights_transports.views.kgent.view import KgentView
 from footlights_transports.views.native.view import NativeView
 from tests.kit.serving import serve_ws

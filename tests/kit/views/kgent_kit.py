@@ -16,7 +16,7 @@ from footlights_transports.views.kgent.conversation import Conversation
 from footlights_transports.views.kgent.pure.record import TurnType
 from footlights_transports.views.kgent.pure.templates import NO_TEMPLATES
 from footlights_transports.views.kgent.responder import Responder
-from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.views.kgent.template_workloads import with_templates
 from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:

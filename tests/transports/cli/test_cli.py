@@ -192,8 +192,8 @@ def test_a_command_that_does_without_the_extra_works_without_it() -> None:
 
 def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["footlights", "play"])
-    monkeypatch.setitem(sys.modules, "footlights_transports.cli.play.here", None)
-    with pytest.raises(ModuleNotFoundError, match=r"footlights_transports\.cli\.play\.here"):
+    monkeypatch.setitem(sys.modules, "footlights_transports.cli.play.standard_io", None)
+    with pytest.raises(ModuleNotFoundError, match=r"footlights_transports\.cli\.play\.standard_io"):
         main()
 
 

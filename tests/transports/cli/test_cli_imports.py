@@ -63,7 +63,7 @@ def of_a_server(shown_by_server: list[str]) -> set[str]:
         "rich",
         "pytest hypothesis footlights.testing footlights_bench",
         "footlights.authority.audit.audit footlights_transports.cli.ledger.reports",
-        "footlights_transports.cli.play.here footlights_transports.cli.run footlights_transports.cli.screen",
+        "footlights_transports.cli.play.standard_io footlights_transports.cli.run footlights_transports.cli.screen",
         "footlights_transports.views.dexi.pure.laws",
         "footlights_transports.client.client footlights_transports.embed.stage_thread",
         "footlights_actors.models.local.model footlights_actors.models.openai footlights_actors.models.anthropic",

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from footlights_transports.cli.commands import app
-from footlights_transports.views.mission.pure.replay import replay
+from footlights_transports.views.mission.pure.recheck import replay
 
 if TYPE_CHECKING:
     from pathlib import Path

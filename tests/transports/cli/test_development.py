@@ -14,7 +14,7 @@ from footlights.failures import report
 from footlights_actors import ScriptedModel, standard_cast
 from footlights_transports.cli.development import development_mode
 from footlights_transports.cli.play.games import open_local_game
-from footlights_transports.cli.play.here import Opening, play_here
+from footlights_transports.cli.play.standard_io import Opening, play_here
 from tests.kit.command import footlights
 from tests.kit.served import open_peer, open_server
 

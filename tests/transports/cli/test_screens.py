@@ -8,8 +8,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from footlights_transports.cli.narration import Tone, note
 from footlights_transports.cli.screen import EndWords, Line, Loading, PlainScreen, TerminalScreen, Typed, Words
+from footlights_transports.cli.turn_view import Tone, note
 
 PIECES = (
     Typed("A room?"),

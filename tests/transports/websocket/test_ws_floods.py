@@ -16,7 +16,7 @@ from wsproto.events import TextMessage
 
 from footlights.token_bucket import TokenBucket
 from footlights_transports.access.policy import AccessPolicy, WireLimits
-from footlights_transports.websocket.frames import MAX_AT_ONCE
+from footlights_transports.websocket.frame_gate import MAX_AT_ONCE
 from footlights_transports.websocket.stream import FRAME_COST, WireStream
 from tests.kit.peers.kgent_peer import open_chat_house
 from tests.kit.peers.ws_peer import HANDSHAKE, connect, open_house, shake_hands, text_frame

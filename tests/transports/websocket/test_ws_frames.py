@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, Event, Ping, TextMessage
 
-from footlights_transports.websocket.frames import MAX_AT_ONCE, MAX_PIECES, FrameGate
+from footlights_transports.websocket.frame_gate import MAX_AT_ONCE, MAX_PIECES, FrameGate
 
 HEAD = b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -35,7 +35,7 @@ def replay_callouts(
     was sent to a board, closes the id of an earlier event that it closed there, and user the name of its user. Blank
     lines are skipped. The same file gives the same output in any process.
     """
-    from footlights_transports.views.mission.pure.replay import replay
+    from footlights_transports.views.mission.pure.recheck import replay
 
     numbers: list[int] = []
     try:

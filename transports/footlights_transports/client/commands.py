@@ -1,4 +1,4 @@
-"""Commands: calls of a server that wait for their replies, over one connection at a time.
+"""Commands: calls to a server that wait for their replies, over one connection at a time.
 
 When the connection is lost, the next command dials again. A command without a reply may have been executed or not: one
 that is safe to repeat is sent again, and any other raises `ConnectionLost`. If the server is then too busy for it, that

@@ -1,4 +1,4 @@
-"""The guard: checks that every request passes before a route sees it.
+"""The guard: the checks of a request that come before its route.
 
 It checks the host, the origin, the rate, the framing, and then the token, before it reads a byte of the body. The body
 of a request without a valid token is not read at all. Other bodies are read whole, within `max_frame_bytes` and

@@ -1,4 +1,4 @@
-"""`footlights serve`: one stage behind a WebSocket and an HTTP server.
+"""Server process: one stage behind a WebSocket and an HTTP server, from start to shutdown.
 
 At SIGTERM it accepts no connections, sessions or turns, gives open turns a grace period, interrupts those that are
 left, commits all of them, and closes when clients have read everything or their time is up. Clients that missed

@@ -1,3 +1,3 @@
-"""WebSocket server: handshake, frames, connections, and the broadcaster that sends to them. Only `handshake` and
-`server` know the views.
+"""WebSocket server: handshake, frames, connections, and the broadcaster that sends to them. Views mount their paths at
+its `server`.
 """

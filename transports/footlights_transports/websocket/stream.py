@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_transports.websocket.frames import MAX_AT_ONCE, FrameGate
+from footlights_transports.websocket.frame_gate import MAX_AT_ONCE, FrameGate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

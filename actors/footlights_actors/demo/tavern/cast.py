@@ -12,7 +12,7 @@ from footlights.events import JsonValue, WarmState
 from footlights.models.prompts import Persona
 from footlights_actors.demo.analyst.script import analyst
 from footlights_actors.demo.analyst.tools import DOCUMENTS, analyst_tools
-from footlights_actors.demo.tavern.analyst import ANALYST, accounts
+from footlights_actors.demo.tavern.analyst_persona import ANALYST, accounts
 from footlights_actors.demo.tavern.approvals import HOUSE_RULES
 from footlights_actors.demo.tavern.house import known
 from footlights_actors.demo.tavern.innkeeper import AsksForWork, innkeeper

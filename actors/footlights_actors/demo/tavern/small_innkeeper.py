@@ -14,8 +14,8 @@ from attrs import evolve
 
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.demo.tavern.innkeeper import innkeeper
+from footlights_actors.demo.tavern.label_choice import LABELS, call_for, choose, text_for
 from footlights_actors.demo.tavern.offers import OFFERED, offering
-from footlights_actors.demo.tavern.tool_labels import LABELS, call_for, choose, text_for
 from footlights_actors.models.scripted import Call, Say, ScriptedModel
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ from footlights_actors.models.own_servers import (
 )
 from footlights_transports.cli.models.auto import AutoChoice, choice_of, choose_automatically
 from footlights_transports.cli.models.choice import tavern_with
-from footlights_transports.cli.play import games, here
+from footlights_transports.cli.play import games, standard_io
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.vendor_servers import CHAT, LLAMA_CPP_MODELS, OLLAMA_TAGS, open_vendor_server
 
 if TYPE_CHECKING:
     from footlights import Cast
-    from footlights_transports.cli.play.here import Opening
+    from footlights_transports.cli.play.standard_io import Opening
 
 GONE = ServerReport(server=OLLAMA, problem="127.0.0.1:11434 does not answer")
 STUDIO_GONE = ServerReport(server=LM_STUDIO, problem="127.0.0.1:1234 does not answer")
@@ -95,7 +95,7 @@ async def test_the_command_says_which_and_why_and_the_model_answers(
         opening.open_game()
         return 0
 
-    monkeypatch.setattr(here, "play_here", open_only)
+    monkeypatch.setattr(standard_io, "play_here", open_only)
     lists = {"/v1/models": LLAMA_CPP_MODELS, CHAT: "".join(completions.WHOLE).encode()}
     async with open_vendor_server(lists) as server:
         monkeypatch.setattr(own_servers, "OWN_SERVERS", (evolve(LLAMA_CPP, address=server.address),))

@@ -16,12 +16,12 @@ import trio.testing
 from footlights import open_stage
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.demo.tavern.tools import RUMOURS
-from footlights_transports.cli.narration import Tone, note
 from footlights_transports.cli.play.conversation import converse
 from footlights_transports.cli.play.explain import MAX_DEPTH, tell_world
 from footlights_transports.cli.play.games import LocalGame
 from footlights_transports.cli.play.lines import DISCARDED, FdLines
 from footlights_transports.cli.screen import Line, Loading, Screen, Typed, Words
+from footlights_transports.cli.turn_view import Tone, note
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator

@@ -16,7 +16,7 @@ from footlights_transports.cli import screen
 from footlights_transports.cli.models import choice as model_choice
 from footlights_transports.cli.models import command as cli_models
 from footlights_transports.cli.models.choice import tavern_with
-from footlights_transports.cli.play import command, here
+from footlights_transports.cli.play import command, standard_io
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.wire_server import Answer, ask, open_wire_server
@@ -105,14 +105,14 @@ def test_at_a_terminal_a_download_needs_confirmation(monkeypatch: pytest.MonkeyP
         done.append(name)
         monkeypatch.setattr(command, "tavern_with", lambda *_, **__: "the tavern")
 
-    def played(opening: here.Opening, *, as_json: bool) -> int:
+    def played(opening: standard_io.Opening, *, as_json: bool) -> int:
         done.append(opening.farewell)
         return 0
 
     monkeypatch.setattr(screen, "is_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
     monkeypatch.setattr(cli_models, "fetch_model", fetched)
-    monkeypatch.setattr(here, "play_here", played)
+    monkeypatch.setattr(standard_io, "play_here", played)
     assert footlights(monkeypatch, "play", "--model", "smollm2") == (0 if answer else 2)
     assert done == (["smollm2", "The door closes behind you."] if answer else [])
 

@@ -15,7 +15,7 @@ from footlights_transports.views.kgent.pure.messages import DialogueMode
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.responder import Responder
-from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.views.kgent.template_workloads import with_templates
 from tests.kit.views.kgent_kit import ASKED, kinds, lawful, talk, text
 
 if TYPE_CHECKING:

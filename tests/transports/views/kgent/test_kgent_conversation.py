@@ -32,7 +32,7 @@ from footlights_transports.views.kgent.pure.record import TurnType
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.responder import COMMIT_PATIENCE, Responder
-from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.views.kgent.template_workloads import with_templates
 from tests.kit.views.kgent_kit import (
     ANSWERED,
     ASKED,

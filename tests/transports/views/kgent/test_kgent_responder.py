@@ -27,7 +27,7 @@ from footlights_transports.views.kgent.pure.messages import ChatMessage, Dialogu
 from footlights_transports.views.kgent.pure.reader import AnswerPiece, Failed
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES, Templates
 from footlights_transports.views.kgent.responder import Responder
-from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.views.kgent.template_workloads import with_templates
 from tests.kit.views.kgent_kit import ANSWERED, ASKED, HungLedger, open_room, saying, scripted
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from footlights.testing import cancel_everywhere
 from footlights_transports.views.mission.announcer import PLACE_SECONDS, VOICE_SECONDS, Announcement, Announcer
 from footlights_transports.views.mission.pure.history import History
-from footlights_transports.views.mission.pure.replay import replay
+from footlights_transports.views.mission.pure.recheck import replay
 from footlights_transports.views.mission.pure.requests import read_callout
 from tests.kit.callouts import LISTENING, clock_ms
 from tests.kit.callouts import mission_event as event

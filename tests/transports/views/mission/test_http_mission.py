@@ -20,7 +20,7 @@ from footlights_transports.views.mission import announcer
 from footlights_transports.views.mission.board import MissionBoard
 from footlights_transports.views.mission.missions import MissionSettings
 from footlights_transports.views.mission.pure import history
-from footlights_transports.views.mission.pure.replay import replay
+from footlights_transports.views.mission.pure.recheck import replay
 from footlights_transports.views.mission.routes import BoardStream
 from tests.kit.peers.http_peer import Answer, Follower, open_house, refused
 
@@ -95,7 +95,7 @@ async def test_a_callout_is_decided_and_spoken_and_the_answer_is_complete() -> N
                     "next_action": "NEXT: not stated.",
                     "evidence_anchor": "EVIDENCE: none.",
                 },
-                "voice_payload": {"mode": "callout", "text": "Fire.", "certainty_class": "unknown"},
+                "voice_payload": {"mode": "callout", "text": "Not confirmed: Fire.", "certainty_class": "unknown"},
                 "suppression": {"suppressed": False, "reason": None, "cooldown_ms": 0, "dedupe_key": key},
             },
             "policy_ts_ms": answer.json()["policy_ts_ms"],
@@ -109,7 +109,7 @@ async def test_a_callout_is_decided_and_spoken_and_the_answer_is_complete() -> N
         assert again.status_code == 200
         assert again.json()["suppression"]["reason"] == "dedupe_cooldown"
         assert again.json()["suppression"]["dedupe_key"] == key
-    assert speaker.said == ["Fire."]
+    assert speaker.said == ["Not confirmed: Fire."]
 
 
 async def test_a_text_alone_is_answered_and_not_spoken() -> None:
@@ -195,7 +195,7 @@ async def test_a_busy_voice_is_503_and_not_a_failure(monkeypatch: pytest.MonkeyP
     assert busy.headers["retry-after"] == "1"
     assert busy.json()["voice_failed_ms"] is None
     assert busy.json()["voice_dropped_ms"] >= busy.json()["policy_ts_ms"]
-    assert speaker.said == ["Fire."]
+    assert speaker.said == ["Not confirmed: Fire."]
 
 
 async def test_a_callout_that_is_being_spoken_at_shutdown_is_answered() -> None:
@@ -403,7 +403,7 @@ async def test_closing_an_event_debriefs_it_and_reports_the_time_it_took() -> No
         assert debrief["trigger_event_id"] == "e1"
         assert debrief["payload"]["event_type"] == "debrief"
         assert debrief["payload"]["certainty_class"] == "reasoned"
-        assert debrief["payload"]["voice_payload"]["text"] == "An operator has closed this. The fire is out."
+        assert debrief["payload"]["voice_payload"]["text"] == "Probably: An operator has closed this. The fire is out."
 
 
 async def test_any_event_can_be_closed_and_an_operators_words_are_kept_whole_or_refused() -> None:

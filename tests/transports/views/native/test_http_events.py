@@ -35,7 +35,7 @@ from footlights.testing import cancel_everywhere, only, payloads
 from footlights_actors import Flood, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import WireLimits
 from footlights_transports.http.sse import STREAMS, OpenStreams
-from footlights_transports.views.native.events import EventStream
+from footlights_transports.views.native.event_response import EventStream
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
 from tests.kit.peers.http_peer import Answer, CuedModel, House, HttpGuest, open_house, refused
 

@@ -1,1 +1,1 @@
-"""Commands that examine a ledger file: `audit`, `replay` and `ledger`. None of them writes to it."""
+"""Commands on a ledger file: `audit`, `replay` and `ledger` read it, and `world patch` appends one commit."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from io import TextIOWrapper
 
     from footlights import Cast
-    from footlights_transports.cli.play.here import Opening
+    from footlights_transports.cli.play.standard_io import Opening
 
 app = typer.Typer()
 
@@ -73,7 +73,7 @@ def play(
     answers without delays, and the exit code is 1 if a turn was refused or interrupted. With --json it is 1 if a
     line was refused.
     """
-    from footlights_transports.cli.play.here import play_here
+    from footlights_transports.cli.play.standard_io import play_here
 
     # A character that the terminal lacks is replaced, instead of a traceback.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
@@ -98,7 +98,7 @@ def play(
 
 def _of_file(file: Path, *, is_found: bool, trace: Path | None, persona: str | None) -> Opening:
     from footlights_transports.cli.play.games import open_local_game, speaker
-    from footlights_transports.cli.play.here import Opening
+    from footlights_transports.cli.play.standard_io import Opening
     from footlights_transports.cli.screen import printable
     from footlights_transports.config.config import load_config
     from footlights_transports.config.source import ConfigError
@@ -122,7 +122,7 @@ def _of_file(file: Path, *, is_found: bool, trace: Path | None, persona: str | N
 
 def _on_server(url: str, token_env: str | None, persona: str | None) -> Opening:
     from footlights_transports.cli.play.games import open_remote_game
-    from footlights_transports.cli.play.here import Opening
+    from footlights_transports.cli.play.standard_io import Opening
 
     token = None if token_env is None else os.environ.get(token_env)
     if token_env is not None and not token:
@@ -136,7 +136,7 @@ def _on_server(url: str, token_env: str | None, persona: str | None) -> Opening:
 
 def _tavern(model: str, base_url: str | None, *, trace: Path | None, persona: str | None) -> Opening:
     from footlights_transports.cli.play.games import open_local_game
-    from footlights_transports.cli.play.here import Opening
+    from footlights_transports.cli.play.standard_io import Opening
 
     automatic = choose_automatically(base_url) if model == AUTO else None
     if automatic is not None:

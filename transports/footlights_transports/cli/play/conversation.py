@@ -12,10 +12,10 @@ import trio
 from footlights import CommitFinal, CommitOutcome, FootlightsError, ToolCallStarted, TurnParams
 from footlights.authority.pending import is_approval_id
 from footlights.checks import listed
-from footlights_transports.cli.narration import Narration, Tone, note, questions, tell_changes
 from footlights_transports.cli.play.explain import tell_help, tell_why, tell_world
 from footlights_transports.cli.play.lines import DISCARDED
 from footlights_transports.cli.screen import Typed
+from footlights_transports.cli.turn_view import Narration, Tone, note, questions, tell_changes
 from footlights_transports.client.protocol import ConnectionLost
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from footlights.events import CommitOutcome
-from footlights_transports.cli.narration import Tone, because, note, plain, questions, tell_changes
 from footlights_transports.cli.screen import Line
+from footlights_transports.cli.turn_view import Tone, because, note, plain, questions, tell_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sized

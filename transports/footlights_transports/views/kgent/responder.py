@@ -22,7 +22,7 @@ from footlights_transports.views.kgent.pure.messages import ChatMessage, Dialogu
 from footlights_transports.views.kgent.pure.reader import AnswerPiece, DialogueReader, Failed
 from footlights_transports.views.kgent.pure.templates import NO_TEMPLATES
 from footlights_transports.views.kgent.pure.tiers import standard_tier
-from footlights_transports.views.kgent.templates import SMALL_TALK, fallback_name
+from footlights_transports.views.kgent.template_workloads import SMALL_TALK, fallback_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection

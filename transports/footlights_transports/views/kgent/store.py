@@ -26,7 +26,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from footlights.errors import FootlightsError
 from footlights.private_files import exposure
-from footlights_transports.views.kgent.folder import locked
+from footlights_transports.views.kgent.folder_lock import locked
 from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from footlights_transports.views.kgent.gateway import KgentGateway, UnknownAgent
 from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE, ChatFluxConfig
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.pure.wire import SUBPROTOCOL
-from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.views.kgent.template_workloads import with_templates
 from footlights_transports.websocket.endpoint import Endpoint
 
 if TYPE_CHECKING:

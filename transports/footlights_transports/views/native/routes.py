@@ -20,7 +20,7 @@ from footlights_transports.http.openapi import TEXT, answer, object_of, query, r
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.views.native.commit_stream import CommitStream
-from footlights_transports.views.native.events import EventStream
+from footlights_transports.views.native.event_response import EventStream
 from footlights_transports.views.native.openapi import BEGINNING, CANCELED, FOLLOWING, FOLLOWING_COMMITS, RECORDS
 from footlights_transports.views.native.protocol import (
     COMMITS,

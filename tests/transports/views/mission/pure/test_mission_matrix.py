@@ -43,7 +43,9 @@ Combination: TypeAlias = tuple[Tier, SessionState, VoiceMode, MissionEventType, 
 def asked(combination: Combination) -> tuple[MissionEvent, Context]:
     """An event with a text that is longer than any voice, and its listener."""
     tier, state, voice_mode, event_type, classification, certainty = combination
-    text = compose(event_type, classification, change="word " * 20, impact="word " * 40, next_action="word " * 28)
+    text = compose(
+        event_type, classification, change=f"{'run ' * 25}now.", impact="Run! " * 40, next_action="Run! " * 28
+    )
     event = mission_event("", event_type, classification, certainty=certainty, text=text, operator_ref="op-1")
     return event, Context(tier=tier, session_state=state, voice_mode=voice_mode)
 

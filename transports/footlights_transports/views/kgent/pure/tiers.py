@@ -1,4 +1,4 @@
-"""Tier of a dialogue: the one that its message is worth, or the largest that the budget affords."""
+"""Budget tier of a dialogue: chosen by mode and length, and lowered to what the budget allows."""
 
 from __future__ import annotations
 

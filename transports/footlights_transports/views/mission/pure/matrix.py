@@ -74,6 +74,11 @@ class Row:
             and self.allows(event.certainty)
         )
 
+    @staticmethod
+    def narrowed(speech: SpeechMode, wanted: SpeechMode | None) -> SpeechMode:
+        """The format that a caller wants if it is no wider than that of the row, otherwise that of the row."""
+        return speech if wanted is None or MODE_CHARS[wanted] > MODE_CHARS[speech] else wanted
+
     def max_chars_in(self, mode: SpeechMode) -> int:
         """The smaller of the limits of the row and the format."""
         return min(self.max_chars, MODE_CHARS[mode])

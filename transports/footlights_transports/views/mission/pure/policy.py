@@ -14,10 +14,11 @@ from attrs import frozen
 from blake3 import blake3
 
 from footlights_transports.views.mission.pure.history import URGENT, History, Spoken
-from footlights_transports.views.mission.pure.matrix import row_of
+from footlights_transports.views.mission.pure.matrix import Speak, row_of
 from footlights_transports.views.mission.pure.payload import Suppression, UtilityPayload, VoicePayload
-from footlights_transports.views.mission.pure.terms import MissionEventType, SuppressionReason, least_certain
-from footlights_transports.views.mission.pure.text import normalize, shorten
+from footlights_transports.views.mission.pure.shortening import shorten
+from footlights_transports.views.mission.pure.terms import HEDGES, SuppressionReason, least_certain
+from footlights_transports.views.mission.pure.text import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +104,7 @@ def dedupe_key(event: MissionEvent) -> str:
 def broken_rules(event: MissionEvent, context: Context | None = None) -> Iterator[str]:
     """The names of the rules of the contract that an event breaks for any listener.
 
-    With a context also `nothing_to_say` if no word fits into the voice for that listener.
+    With a context also `nothing_to_say` if the voice for that listener has no room for what the text means.
     """
     return _broken_rules(event, None if context is None else _voice(event, row_of(event, context)))
 
@@ -121,7 +122,7 @@ def _broken_rules(event: MissionEvent, voice: VoicePayload | None) -> Iterator[s
 def _violation(event: MissionEvent, row: Row, voice: VoicePayload | None) -> SuppressionReason | None:
     """The first reason against an event that does not depend on the history."""
     is_linked = event.operator_ref is not None and event.operator_ref.strip()
-    if voice is None or (event.event_type is MissionEventType.DEBRIEF and not is_linked):
+    if voice is None or (row.speak is Speak.OPTIONAL and not is_linked):
         return SuppressionReason.CONTEXT_INELIGIBLE
     if any(_broken_rules(event, voice)):
         return SuppressionReason.CONTRACT_VIOLATION
@@ -132,9 +133,8 @@ def _voice(event: MissionEvent, row: Row) -> VoicePayload | None:
     """The words of the voice, if the row allows speech."""
     if row.speech is None:
         return None
-    mode = row.speech if event.mode is None else event.mode
-    return VoicePayload(
-        mode=mode,
-        text=shorten(event.text.spoken, row.max_chars_in(mode)),
-        certainty=least_certain(event.claimed_by_voice, event.supported_certainty),
-    )
+    mode = row.narrowed(row.speech, event.mode)
+    certainty = least_certain(event.claimed_by_voice, event.supported_certainty)
+    hedge = HEDGES[certainty]
+    words = shorten(event.text.spoken, row.max_chars_in(mode) - len(hedge))
+    return VoicePayload(mode=mode, text=words and f"{hedge}{words}", certainty=certainty)

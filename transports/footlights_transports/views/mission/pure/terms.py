@@ -57,6 +57,15 @@ class Certainty(StrEnum):
 _RANKS = {certainty: rank for rank, certainty in enumerate(reversed(Certainty))}
 
 
+HEDGES = {
+    Certainty.CONFIRMED: "",
+    Certainty.REASONED: "Probably: ",
+    Certainty.HYPOTHESIS: "Possibly: ",
+    Certainty.UNKNOWN: "Not confirmed: ",
+}
+"""Words in front of everything that a voice says, so that what is less certain sounds less certain."""
+
+
 def least_certain(*claims: Certainty) -> Certainty:
     """The least certain of these."""
     return min(claims, key=lambda claim: claim.rank)

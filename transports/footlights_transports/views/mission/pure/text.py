@@ -5,7 +5,7 @@
     NEXT: Leave by the window before the bell.
     EVIDENCE: world#/guard
 
-A voice speaks the first three lines from the beginning, without labels, and stops at the end of a word.
+A voice speaks the first three lines from the beginning, without labels, as far as `shorten` lets it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from attrs import asdict, frozen
+
+from footlights_transports.views.mission.pure.shortening import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +35,6 @@ NO_EVIDENCE = "none."
 """The body of the evidence line without evidence."""
 
 _LABEL = re.compile(r"(?:CHANGE: [a-z_]+/[a-z]+ -- |IMPACT: |NEXT: |EVIDENCE: )")
-_SENTENCE_END = re.compile(r"[.!?…][\"'\u201d\u2019)\]]*\s+(?=\S)")
 _LAST_MARKS = " .!?…"
 _ANCHOR_CHARS = TEXT_BLOCK_CHARS - WHAT_CHANGED_CHARS - WHY_IT_MATTERS_CHARS - NEXT_ACTION_CHARS - 3
 
@@ -82,7 +83,7 @@ class TextPayload:
         yield from (f"{name}_empty" for name, line in self.document.items() if not _body(line))
         if len(self.what_changed) > WHAT_CHANGED_CHARS:
             yield "what_changed_too_long"
-        if _SENTENCE_END.search(_body(self.what_changed)):
+        if len(sentences(_body(self.what_changed))) > 1:
             yield "what_changed_several_sentences"
         if len(self.why_it_matters) > WHY_IT_MATTERS_CHARS:
             yield "why_it_matters_too_long"
@@ -118,11 +119,10 @@ def compose_plain(
     No word is lost: the rest goes into the third line, which may then be too long.
     """
     words = " ".join(text.split())
-    end = _SENTENCE_END.search(words)
-    first = words[: end.end()].rstrip() if end else words
-    change = shorten(first, WHAT_CHANGED_CHARS - len(_change_label(event_type, classification))) or first
+    first = sentences(words)[0].rstrip() if words else words
+    change = _whole_words(first, WHAT_CHANGED_CHARS - len(_change_label(event_type, classification))) or first
     rest = words[len(change) :].lstrip()
-    impact = shorten(rest, WHY_IT_MATTERS_CHARS - len("IMPACT: ")) or rest
+    impact = _whole_words(rest, WHY_IT_MATTERS_CHARS - len("IMPACT: ")) or rest
     return compose(
         event_type,
         classification,
@@ -133,7 +133,7 @@ def compose_plain(
     )
 
 
-def shorten(text: str, max_chars: int) -> str:
+def _whole_words(text: str, max_chars: int) -> str:
     """As many whole words from the beginning as fit; an empty text if the first one does not fit."""
     if len(text) <= max_chars:
         return text

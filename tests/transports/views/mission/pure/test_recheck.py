@@ -8,7 +8,7 @@ import pytest
 
 from footlights.errors import InvalidCommand
 from footlights_transports.views.mission.pure.history import History
-from footlights_transports.views.mission.pure.replay import replay
+from footlights_transports.views.mission.pure.recheck import replay
 
 HEARD = {"context_tier": 1, "session_state": "active", "classification": "critical"}
 
@@ -160,7 +160,7 @@ def test_a_closing_is_replayed_as_the_debrief_of_an_earlier_event() -> None:
     _, debrief = replay([door, {"closes": "e1", "text": "It is shut.", "event_id": "d1", **mission, **heard}])
     assert (debrief.payload.event_id, debrief.payload.event_type) == ("d1", "debrief")
     assert debrief.payload.voice is not None
-    assert debrief.payload.voice.text == "An operator has closed this. It is shut."
+    assert debrief.payload.voice.text == "Not confirmed: An operator has closed this. It is shut."
     spoken = {"board": None, "mission_id": "m"}
     others: tuple[dict[str, Any], ...] = ({"user": "bob"}, {"board": "n"}, {"dry_run": True}, spoken)
     for other in others:

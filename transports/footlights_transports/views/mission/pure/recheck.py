@@ -1,4 +1,4 @@
-"""Replay: decides about a recording of callouts again. The same recording gives the same decisions in any process.
+"""Recheck of recorded callouts: applies the policy again. The same recording gives the same decisions in any process.
 
 An entry of a recording is a request (`read_callout`) or, with `closes`, the closing of an earlier event on the same
 board (`read_closing`). It may also have:

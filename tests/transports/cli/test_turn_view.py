@@ -28,8 +28,8 @@ from footlights import (
 )
 from footlights.authority import Artifact, CommitRecord, patch
 from footlights.events import EVENT_TYPES, SCHEMA_V
-from footlights_transports.cli.narration import CUT, Narration, Tone, because, note, plain, questions, tell_changes
 from footlights_transports.cli.screen import Loading, Piece, Typed, Words
+from footlights_transports.cli.turn_view import CUT, Narration, Tone, because, note, plain, questions, tell_changes
 
 if TYPE_CHECKING:
     from footlights.authority import PatchOp

@@ -1,4 +1,4 @@
-"""Narration of one turn for a player: events in, pieces of output out, no I/O.
+"""View of one turn in the terminal: events in, pieces of output out, no I/O.
 
 The text of a turn is shown exactly once. If deltas are missing, it stops at the gap, and `turn_final` has the rest.
 """

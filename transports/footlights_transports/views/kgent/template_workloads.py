@@ -12,7 +12,7 @@ import trio
 from attrs import evolve, frozen
 
 from footlights.errors import ModelError
-from footlights.turn.extensions import ExtensionManager, draft_event
+from footlights.turn.workloads import ExtensionManager, draft_event
 from footlights_transports.views.kgent.pure.messages import DialogueMode
 from footlights_transports.views.kgent.pure.reader import NAMESPACE
 from footlights_transports.views.kgent.pure.templates import TemplateUse
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from footlights.cast import Cast
-    from footlights.turn.extensions import InteractionContext
+    from footlights.turn.workloads import InteractionContext
     from footlights_transports.views.kgent.pure.templates import Templates
 
 SMALL_TALK = "kgent.small_talk"

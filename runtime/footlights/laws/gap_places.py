@@ -1,4 +1,4 @@
-"""Hidden places: the sequence numbers that a subscriber did not get, each of which may excuse one missing event.
+"""Gap places: the sequence numbers that a subscriber did not get. Each accounts for at most one missing event.
 
 A dropped range excuses the events that it may have hidden, but one missing seq can have hidden only one event. So each
 excuse uses up a place, and without a free place there is no excuse.

@@ -12,11 +12,11 @@ import trio
 from attrs import frozen
 
 from footlights_transports.cli.development import development_mode
-from footlights_transports.cli.narration import Tone, note
 from footlights_transports.cli.play.conversation import converse
 from footlights_transports.cli.play.lines import FdLines, TerminalLines
 from footlights_transports.cli.play.script import play_script
 from footlights_transports.cli.screen import EndWords, is_terminal, standard_screen
+from footlights_transports.cli.turn_view import Tone, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable

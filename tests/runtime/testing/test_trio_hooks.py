@@ -11,9 +11,9 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.testing.determinism import scheduled_by
 from footlights.testing.selfcheck import check_hooks
 from footlights.testing.trial import Case, perform
+from footlights.testing.trio_hooks import scheduled_by
 from footlights.testing.verdicts import HooksMoved
 
 
@@ -54,7 +54,7 @@ def test_another_order_gives_another_trace() -> None:
 
 
 def test_a_trace_is_the_same_in_every_process() -> None:
-    program = "import test_determinism as it; print('\\n'.join(it.trace_of(1, 30)))"
+    program = "import test_trio_hooks as it; print('\\n'.join(it.trace_of(1, 30)))"
     traces = {
         subprocess.run(
             [sys.executable, "-c", program],

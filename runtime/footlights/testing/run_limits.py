@@ -1,4 +1,4 @@
-"""Endings: an instrument that makes every run end.
+"""Run limits: they end a run that is deadlocked or runs away.
 
 A deadlock or a runaway is recorded as a failure, and the run is ended by increasingly strong means: the scope around
 it is cancelled; then the failure is thrown into waits that a cancel does not reach; then the event loop is broken off.
@@ -16,8 +16,8 @@ import outcome
 import trio
 import trio.testing
 
-from footlights.testing.determinism import break_clock
 from footlights.testing.quiesce import is_idle
+from footlights.testing.trio_hooks import break_clock
 from footlights.testing.verdicts import Deadlocked, Runaway
 
 if TYPE_CHECKING:

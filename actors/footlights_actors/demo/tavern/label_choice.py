@@ -1,4 +1,4 @@
-"""Tool labels: a tool chosen by the probabilities that a tiny model gives to six words.
+"""Label choice: a tiny model chooses a tool by the probabilities that it gives to six labels.
 
     text_for("Is there a bed left?")      examples, then "Guest: Is there a bed left?\nAct:"
     choose(line, log_probs)               "rooms", if the model is sure enough and the line allows it
