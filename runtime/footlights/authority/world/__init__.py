@@ -16,7 +16,7 @@ from footlights.authority.digest import canonical, is_digest
 from footlights.authority.patch import Misfit, tokens_of
 from footlights.authority.values import MAX_DEPTH, View
 from footlights.authority.world.edit import WorldLimits, changed, checked, child_of, root_in, root_of
-from footlights.authority.world.views import WorldReadOnly, digest_of, plain, plain_view, shown, value_of
+from footlights.authority.world.views import WorldReadOnly, digest_of, plain, plain_view, shown, size_of_part, value_of
 from footlights.errors import RegistrationError
 
 if TYPE_CHECKING:
@@ -26,7 +26,18 @@ if TYPE_CHECKING:
     from footlights.authority.world.nodes import Ref
     from footlights.events import JsonValue
 
-__all__ = ["JsonWorld", "World", "WorldReadOnly", "apply_patch", "checked_digest", "digest_of", "find_in", "plain_view"]
+__all__ = [
+    "JsonWorld",
+    "World",
+    "WorldReadOnly",
+    "amended",
+    "apply_patch",
+    "checked_digest",
+    "digest_of",
+    "find_in",
+    "plain_view",
+    "size_of_part",
+]
 
 MAX_WORLD_BYTES = 256_000_000
 NO_LIMITS = WorldLimits(2**63, MAX_DEPTH)

@@ -141,8 +141,8 @@ class NativeConnection(Connection):
                 self._answer_later(command_id, partial(self._commits, session_id, limit))
             case native.HostCommit(intents, why):
                 self._answer_later(command_id, partial(self._commit, intents, why))
-            case native.ShowWorld():
-                self._answer_later(command_id, self._world)
+            case native.ShowWorld(path):
+                self._answer_later(command_id, partial(self._world, path))
             case native.Close(session_id):
                 self._answer_later(command_id, partial(self._close, session_id))
         return None
@@ -156,8 +156,9 @@ class NativeConnection(Connection):
     async def _commit(self, intents: tuple[Intent, ...], why: str) -> dict[str, JsonValue]:
         return native.host_commit_json(await self._access.host_commit(self._user, intents, why))
 
-    async def _world(self) -> dict[str, JsonValue]:
-        return {"world": self._access.stage.world_for(self._user)}
+    async def _world(self, path: str) -> dict[str, JsonValue]:
+        part = self._access.stage.world_at(path, self._user)
+        return {"world": part.value, **({} if part.digest is None else {"digest": part.digest})}
 
     async def _close(self, session_id: str) -> dict[str, JsonValue]:
         await self._access.close(self._user, session_id)

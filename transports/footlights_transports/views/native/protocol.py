@@ -105,7 +105,10 @@ class HostCommit:
 
 @frozen
 class ShowWorld:
-    """The world, as far as the user may see it."""
+    """The world, or a part of it, as far as the user may see it."""
+
+    path: str = ""
+    """A JSON pointer."""
 
 
 @frozen
@@ -362,7 +365,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
     ),
     "commits": lambda it: ListCommits(it.take("session_id", values.text), it.take_if_there("limit", _limit) or COMMITS),
     "commit": lambda it: HostCommit(it.take("intents", _intents), it.take("why", values.text)),
-    "world": lambda _: ShowWorld(),
+    "world": lambda it: ShowWorld(it.take_if_there("path", values.text) or ""),
     "close": lambda it: Close(it.take("session_id", values.text)),
     "ping": lambda _: Ping(),
 }
