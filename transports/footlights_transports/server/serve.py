@@ -50,7 +50,7 @@ SPARE = 5.0
 _OTHER_WORLD = (
     "The initial world of the settings ([world], cast.world_file or cast.make) is not used: %s began with another one, "
     "and goes on with what was committed since. To begin with the new world, use another ledger (--ledger PATH), or "
-    "move this one away. To change the old world, let a rule commit the change."
+    "move this one away. `footlights world patch --ledger PATH` prints the edit as a patch of the old world."
 )
 _LAST_WORDS = 1.0
 """Seconds for logging that the process is ended."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def difference(before: Any, after: Any, path: str = "") -> Iterator[str]:
     """The changes from the top down."""
-    if _same(before, after):
+    if same_value(before, after):
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         yield from _in_object(cast("_Object", before), cast("_Object", after), path)
@@ -56,7 +56,7 @@ def _in_array(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterato
         yield _line("+", f"{path}/{index}", after[index])
 
 
-def _same(before: Any, after: Any) -> bool:
+def same_value(before: Any, after: Any) -> bool:
     return before == after if isinstance(before, View) else same(before, after)
 
 
@@ -67,7 +67,7 @@ def _line(sign: str, path: str, value: Any) -> str:
 def _common(left: Sequence[Any], right: Sequence[Any]) -> int:
     pairs = zip(left, right, strict=False)
     return next(
-        (index for index, (one, other) in enumerate(pairs) if not _same(one, other)), min(len(left), len(right))
+        (index for index, (one, other) in enumerate(pairs) if not same_value(one, other)), min(len(left), len(right))
     )
 
 
