@@ -197,14 +197,11 @@ def test_a_replay_stops_at_a_commit(footlights: Any, ledger: Path) -> None:
     assert (after["commits"], after["identical"], after["world"]["purse"]) == (2, True, 18)
 
 
-def test_a_replay_shows_what_is_different(footlights: Any, ledger: Path) -> None:
-    tamper(ledger, "UPDATE world SET document = replace(CAST(document AS TEXT), '\"purse\":17', '\"purse\":900')")
-    tamper(ledger, "UPDATE world SET document = CAST(document AS BLOB)")
+def test_a_replay_names_a_node_of_the_kept_world_that_was_altered(footlights: Any, ledger: Path) -> None:
+    tamper(ledger, "UPDATE nodes SET body = CAST(replace(CAST(body AS TEXT), '\"purse\":20', '\"purse\":900') AS BLOB)")
     done = footlights("replay", ledger)
     assert done.code == 1
-    gone, come, _, verdict = done.out.splitlines()
-    assert (gone, come) == ("- /purse: 900", "+ /purse: 17")
-    assert verdict.startswith("different: ")
+    assert done.err.startswith("world after commit 0: ")
 
 
 def test_a_replay_shows_that_a_commit_names_another_world(footlights: Any, ledger: Path) -> None:
