@@ -2,9 +2,8 @@
 
     .venv/bin/python docs/examples/custom_ledger.py
 
-One line is one write: an epoch, a whole batch of commits with the world after it, or a step of a tool, each with the
-requests of its turns. A write is complete if its line ends with a newline, so a batch is kept whole or not at all, also
-if the power fails.
+One line is one write: an epoch, a whole batch of commits, or a step of a tool, each with the requests of its turns. A
+write is complete if its line ends with a newline, so a batch is kept whole or not at all, also if the power fails.
 
 It takes no writer lock: open the file in one stage at a time. A ledger that several processes can open takes one in
 `begin_epoch`, and raises `LedgerInUse`.
@@ -36,7 +35,7 @@ class JournalLedger:
         self._file: BinaryIO | None = None
         self._lock = trio.Lock()
         self._epoch = 0
-        self._world: Any = None
+        self._world = JsonWorld({})
         self._commits: dict[tuple[str, str], CommitRecord] = {}
         self._heads: dict[str, str] = {}
         self._tools: dict[str, ToolState] = {}
@@ -56,9 +55,10 @@ class JournalLedger:
         async with self._lock:
             if self._file is None:
                 await trio.to_thread.run_sync(self._read_journal)
-            world = genesis.view() if self._epoch == 0 else self._world
-            await self._write({"epoch": self._epoch + 1, "world": world})
-            return Opening(self._epoch, JsonWorld(self._world))
+            # The world is its first document and the changes of all commits: none of them writes the whole world.
+            first = {"genesis": genesis.view().copy()} if self._epoch == 0 else {}
+            await self._write({"epoch": self._epoch + 1, **first})
+            return Opening(self._epoch, self._world)
 
     async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         async with self._lock:
@@ -72,7 +72,7 @@ class JournalLedger:
                 raise InvalidCommand("One of these turns is already committed.")
             begun = self._checked(requests)
             commits = [orjson.loads(each.written) for each in records]
-            await self._write({"commits": commits, "world": world.view(), "requests": begun})
+            await self._write({"commits": commits, "requests": begun})
 
     async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
         check_key(key)
@@ -175,11 +175,13 @@ class JournalLedger:
 
     def _apply(self, entry: dict[str, Any]) -> None:
         self._epoch = entry.get("epoch", self._epoch)
-        self._world = entry.get("world", self._world)
+        if "genesis" in entry:
+            self._world = JsonWorld(entry["genesis"])
         for document in entry.get("commits", ()):
             record = record_from_json(document)
             self._commits[record.session_id, record.turn_id] = record
             self._heads[record.session_id] = record.commit_digest
+            self._world = self._world.changed(record.changes)
         for session_id, request_id, turn_id in entry.get("requests", ()):
             self._requests[session_id, request_id] = turn_id
         if entry.get("state") == "released":

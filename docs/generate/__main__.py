@@ -175,6 +175,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         authority.Artifact,
         authority.accept,
         authority.refuse,
+        authority.every_turn,
         authority.RuleBook,
         authority.with_approvals,
         authority.same_owner,
@@ -187,6 +188,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         authority.decisions,
         authority.World,
         authority.JsonWorld,
+        authority.WorldReadOnly,
     ),
     "api-patch": lambda: api.listed(
         patch.add, patch.remove, patch.replace, patch.move, patch.copy, patch.test, prefix="patch."

@@ -34,6 +34,7 @@ from footlights.authority import (
     CommitRecord,
     Ruling,
     TurnRequest,
+    WorldReadOnly,
     accept,
     digest,
     every_turn,
@@ -246,7 +247,8 @@ async def test_what_a_host_does_to_the_world_it_is_shown_changes_nothing() -> No
     async with open_stage(note_cast(), ledger=ledger) as stage:
         session = stage.start()
         await commits(session, "a")
-        stage.world.append("forged")
+        with pytest.raises(WorldReadOnly):
+            stage.world.append("forged")
         assert stage.world == ["a"]
         await commits(session, "b")
         assert stage.world == ["a", "b"]

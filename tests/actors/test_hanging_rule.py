@@ -185,6 +185,6 @@ def test_a_stage_that_closes_anywhere_while_a_rule_judges_commits_a_turn_or_leav
             opening = await ledger.begin_epoch(inn.cast().world)
         world = opening.world.view()
         assert len(told) == 3
-        assert told.count("ok") <= len(world) <= 3  # type: ignore[arg-type]
+        assert told.count("ok") <= len(world) <= 3
 
     assert cancel_everywhere(scenario, pairs=0).points > 20

@@ -47,7 +47,7 @@ def test_a_quick_run_prints_and_writes_every_figure(quick_run: Callable[..., Qui
 
 def _contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
     with closing(sqlite3.connect(path)) as connection:
-        tables = ("meta", "epochs", "commits", "world", "tools", "ends")
+        tables = ("meta", "epochs", "commits", "tools", "ends")
         return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in tables}
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from footlights.authority import JsonWorld, NotCanonical, RuleBook, own_approvals
+from footlights.authority.values import View
 from footlights.cast import Cast
 from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig
@@ -83,7 +84,7 @@ def _by_name(kind: str, members: Iterable[tuple[str, _T]]) -> dict[str, _T]:
 
 
 def _as_world(world: World | JsonValue) -> World:
-    if world is None or isinstance(world, bool | int | float | str | list | dict):
+    if world is None or isinstance(world, bool | int | float | str | list | dict | View):
         try:
             return JsonWorld({} if world is None else world)
         except NotCanonical as error:

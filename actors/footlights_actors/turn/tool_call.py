@@ -18,8 +18,9 @@ from attrs import evolve
 
 from footlights.authority.approvals import asks
 from footlights.authority.pending import APPROVALS
+from footlights.authority.values import snapshot
 from footlights.bad_return import BadReturn
-from footlights.errors import LedgerUnavailable, ToolError
+from footlights.errors import LedgerUnavailable, TooLarge, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
 from footlights.failures import code_of, contained, leaves, name_of, report
 from footlights.models.model import ToolExchange
@@ -250,8 +251,8 @@ class ToolCall:
 
     def _checked(self, answer: ToolReturn) -> ToolReturn:
         try:
-            value = json_value(answer.value)
-        except Unfit:
+            value = json_value(snapshot(answer.value))  # it may have views of the world in it
+        except (Unfit, TooLarge):
             assert self._tool is not None, "only a tool answers"
             told = f"The tool's result is not JSON: its type is {name_of(answer.value)}."
             report(log, f"the tool {self.tool_name} failed in {self._context.turn_id}", BadReturn(told, self._tool.run))

@@ -36,8 +36,6 @@ class _Rows:
     """The rows of one batch."""
 
     commits: Sequence[Row]
-    world: tuple[int, bytes]
-    """Its position and its document."""
     end: str
     """The digest of the last commit."""
 
@@ -47,7 +45,7 @@ class RawSqlite:
 
     def __init__(self, path: Path, genesis: World) -> None:
         self._position = 0
-        seed, document = chain.seed(genesis.digest()), canonical(genesis.view())
+        seed, document = chain.seed(genesis.digest()), canonical(genesis.view().copy())
         self._head = chain.link_epoch(seed, _EPOCH, 1)
         self._connection = sqlite3.connect(path, isolation_level=None)
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
@@ -55,7 +53,6 @@ class RawSqlite:
         for table in TABLES:
             self._connection.execute(table)
         self._connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (chain.FORMAT, genesis.digest(), document))
-        self._connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
         self._connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (self._head, seed))
         self._connection.execute("INSERT INTO epochs VALUES (?, 1, ?)", (_EPOCH, self._head))
 
@@ -74,7 +71,6 @@ class RawSqlite:
         for rows in made:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)", rows.commits)
-            self._connection.execute("UPDATE world SET position = ?, document = ?", rows.world)
             self._connection.execute("UPDATE ends SET entry_digest = ?", (rows.end,))
             self._connection.execute("COMMIT")
         return perf_counter() - began
@@ -87,4 +83,4 @@ class RawSqlite:
             data = canonical(record_to_json(record))
             names = (record.session_id, record.turn_id)
             commits.append((self._position, _EPOCH, *names, data, record.commit_digest, self._head))
-        return _Rows(commits, (self._position, canonical(batch.world.view())), self._head)
+        return _Rows(commits, self._head)

@@ -15,12 +15,12 @@ from footlights.authority.artifacts import Artifact
 from footlights.authority.digest import NotCanonical, canonical, digest
 from footlights.authority.intents import Intent, IntentType, check_intent
 from footlights.authority.judge import Judgement, JudgeRequest, judge
-from footlights.authority.patch import PatchFailed, PatchOp, apply_patch
+from footlights.authority.patch import PatchFailed, PatchOp
 from footlights.authority.pending import PendingApproval, pending_approvals
 from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
 from footlights.authority.rules import Rule, RuleBook, Ruling, accept, every_turn, refuse
 from footlights.authority.visibility import User, Visibility, own_approvals
-from footlights.authority.world import JsonWorld, World
+from footlights.authority.world import JsonWorld, World, WorldReadOnly, apply_patch
 from footlights.errors import LedgerInUse
 from footlights.lazy import lazy_exports
 
@@ -62,6 +62,7 @@ __all__ = [
     "Verdict",
     "Visibility",
     "World",
+    "WorldReadOnly",
     "accept",
     "anybody",
     "apply_patch",

@@ -14,7 +14,6 @@ The world counts the ids, so the same turns give the same ids everywhere, and no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import evolve, frozen
@@ -135,8 +134,8 @@ def _behind(rule: Rule, sorter: _Sorter) -> Rule:
         turn = sorter.sort_out(view, intents)
         if not turn.held:
             return rule(view, turn.all)
-        # An act that the rule refuses needs no question. A rule may change its view, so each call gets its own copy.
-        with_all = rule(deepcopy(view), turn.all)
+        # An act that the rule refuses needs no question.
+        with_all = rule(view, turn.all)
         return with_all if with_all.issues else rule(view, turn.done)
 
     return every_turn(judged) if wants_every_turn(rule) else judged

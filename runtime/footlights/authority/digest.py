@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MAX_SAFE_INTEGER = 2**53 - 1
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+# What orjson may have written in another way: an exponent, or a key beyond the basic plane.
+_UNSURE = re.compile(rb"[0-9]e[-+0-9]|[\xf0-\xf4]")
 _BEYOND_BASIC_PLANE = re.compile(rb"[\xf0-\xf4]")  # the first byte of such a character in UTF-8
 
 
@@ -55,6 +57,12 @@ def canonical(value: object, *, max_depth: int = MAX_DEPTH, max_bytes: int = sys
     if len(data) > max_bytes:
         raise _over(max_bytes)
     return data
+
+
+def canonical_again(value: object) -> bytes:
+    """The RFC 8785 form of what was read from such a form, perhaps with more members: faster, without checks."""
+    data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return data if not _UNSURE.search(data) else canonical(value, max_depth=sys.maxsize)
 
 
 def digest(value: object) -> str:

@@ -1,7 +1,6 @@
-"""JSON Patch (RFC 6902) over immutable documents.
+"""JSON Patch operations (RFC 6902), as rules make them and records keep them.
 
-`apply_patch` returns a new document that shares the unchanged parts with the old one. It applies all operations or
-raises `PatchFailed`, and never changes its arguments. Paths are JSON Pointers (RFC 6901).
+`footlights.authority.world.edit` makes them in a world. Paths are JSON Pointers (RFC 6901).
 
 The six constructors have the names of the operations; import the module, not the names:
 
@@ -12,16 +11,14 @@ The six constructors have the names of the operations; import the module, not th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 from attrs import field, frozen
 
-from footlights.authority.values import same, snapshot
+from footlights.authority.values import snapshot
 from footlights.errors import FootlightsError, InvalidCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from footlights.events import JsonValue
 
 OpName: TypeAlias = Literal["add", "remove", "replace", "move", "copy", "test"]
@@ -92,7 +89,7 @@ def from_json(value: JsonValue) -> PatchOp:
     if not isinstance(value, dict):
         raise InvalidCommand("A JSON Patch operation is an object.")
     name = cast("OpName", _text_member(value, "op"))
-    if name not in _OPERATIONS:
+    if name not in get_args(OpName):
         raise InvalidCommand("A JSON Patch operation is one of six, and this is none of them.")
     path = _text_member(value, "path")
     if name in ("move", "copy"):
@@ -111,60 +108,8 @@ def _text_member(value: dict[str, JsonValue], name: str) -> str:
     return text
 
 
-def apply_patch(document: JsonValue, ops: Iterable[PatchOp]) -> JsonValue:
-    """The document after `ops`, in order. Raises `PatchFailed` at the first that does not fit."""
-    for index, op in enumerate(ops):
-        try:
-            document = _OPERATIONS[op.op](document, op)
-        except _Misfit as misfit:
-            raise PatchFailed(index, op, str(misfit)) from None
-    return document
-
-
-class _Misfit(Exception):
-    pass
-
-
-def _do_add(document: JsonValue, op: PatchOp) -> JsonValue:
-    return _edited(document, _tokens(op.path), _inserted, op.value)
-
-
-def _do_remove(document: JsonValue, op: PatchOp) -> JsonValue:
-    return _removed(document, _tokens(op.path))
-
-
-def _do_replace(document: JsonValue, op: PatchOp) -> JsonValue:
-    return _edited(document, _tokens(op.path), _replaced, op.value)
-
-
-def _do_move(document: JsonValue, op: PatchOp) -> JsonValue:
-    source, target = _tokens(op.from_), _tokens(op.path)
-    value = _found(document, source)
-    if source == target:
-        return document
-    if target[: len(source)] == source:
-        raise _Misfit("a value cannot move into itself")
-    return _edited(_removed(document, source), target, _inserted, value)
-
-
-def _do_copy(document: JsonValue, op: PatchOp) -> JsonValue:
-    return _edited(document, _tokens(op.path), _inserted, _found(document, _tokens(op.from_)))
-
-
-def _do_test(document: JsonValue, op: PatchOp) -> JsonValue:
-    if not same(_found(document, _tokens(op.path)), op.value):
-        raise _Misfit("another value is there")
-    return document
-
-
-_OPERATIONS: Mapping[OpName, Callable[[JsonValue, PatchOp], JsonValue]] = {
-    "add": _do_add,
-    "remove": _do_remove,
-    "replace": _do_replace,
-    "move": _do_move,
-    "copy": _do_copy,
-    "test": _do_test,
-}
+class Misfit(Exception):
+    """An operation does not fit; the reason is its text."""
 
 
 _BAD_ESCAPE = re.compile(r"~(?![01])")
@@ -172,102 +117,30 @@ _BAD_ESCAPE = re.compile(r"~(?![01])")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
-def _tokens(pointer: str | None) -> list[str]:
+def tokens_of(pointer: str | None) -> list[str]:
+    """The keys and indexes on the way. Raises `Misfit`."""
     if pointer == "":
         return []
     if pointer is None or not pointer.startswith("/"):
-        raise _Misfit("a path begins with /")
+        raise Misfit("a path begins with /")
     if _BAD_ESCAPE.search(pointer):
-        raise _Misfit("in a path, ~ is written ~0")
+        raise Misfit("in a path, ~ is written ~0")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
 
 
 def check_pointer(pointer: str) -> None:
     """Raises `InvalidCommand` if this is no JSON pointer."""
     try:
-        _tokens(pointer if type(pointer) is str else None)
-    except _Misfit as error:
+        tokens_of(pointer if type(pointer) is str else None)
+    except Misfit as error:
         raise InvalidCommand(f"It is no JSON pointer: {error}.") from None
 
 
-def find_in(document: JsonValue, pointer: str) -> tuple[JsonValue, ...]:
-    """What is at this place, as the only item; empty if nothing is."""
-    try:
-        return (_found(document, _tokens(pointer)),)
-    except _Misfit:
-        return ()
-
-
-def _index(token: str, end: int) -> int:
+def index_in(token: str, end: int) -> int:
+    """The index below `end`. Raises `Misfit`."""
     if not _INDEX.fullmatch(token):
-        raise _Misfit("that is not an index of an array")
+        raise Misfit("that is not an index of an array")
     index = int(token)
     if index >= end:
-        raise _Misfit("the array is shorter than that")
+        raise Misfit("the array is shorter than that")
     return index
-
-
-def _child(parent: JsonValue, token: str) -> JsonValue:
-    if isinstance(parent, list):
-        return parent[_index(token, len(parent))]
-    if isinstance(parent, dict) and token in parent:
-        return parent[token]
-    if isinstance(parent, dict):
-        raise _Misfit("there is no such member")
-    raise _Misfit("its parent is neither an object nor an array")
-
-
-def _found(document: JsonValue, tokens: list[str]) -> JsonValue:
-    for token in tokens:
-        document = _child(document, token)
-    return document
-
-
-def _inserted(parent: JsonValue, token: str, value: JsonValue) -> JsonValue:
-    if isinstance(parent, list):
-        index = len(parent) if token == "-" else _index(token, len(parent) + 1)
-        return [*parent[:index], value, *parent[index:]]
-    if isinstance(parent, dict):
-        return {**parent, token: value}
-    raise _Misfit("its parent is neither an object nor an array")
-
-
-def _replaced(parent: JsonValue, token: str, value: JsonValue) -> JsonValue:
-    _child(parent, token)
-    if isinstance(parent, list):
-        index = int(token)
-        return [*parent[:index], value, *parent[index + 1 :]]
-    return _inserted(parent, token, value)
-
-
-def _removed(document: JsonValue, tokens: list[str]) -> JsonValue:
-    if not tokens:
-        raise _Misfit("the whole document cannot be removed")
-    return _edited(document, tokens, _without, None)
-
-
-def _without(parent: JsonValue, token: str, _: JsonValue) -> JsonValue:
-    _child(parent, token)
-    if isinstance(parent, list):
-        index = int(token)
-        return [*parent[:index], *parent[index + 1 :]]
-    members = cast("dict[str, JsonValue]", parent)
-    return {key: value for key, value in members.items() if key != token}
-
-
-def _edited(
-    document: JsonValue,
-    tokens: list[str],
-    edit: Callable[[JsonValue, str, JsonValue], JsonValue],
-    value: JsonValue,
-) -> JsonValue:
-    """The document with `edit` applied to the parent of the target. Only the objects on the path are copied."""
-    if not tokens:
-        return value
-    parents = [document]
-    for token in tokens[:-1]:
-        parents.append(_child(parents[-1], token))
-    remade = edit(parents[-1], tokens[-1], value)
-    for parent, token in zip(reversed(parents[:-1]), reversed(tokens[:-1]), strict=True):
-        remade = _replaced(parent, token, remade)
-    return remade

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from attrs import evolve, frozen
@@ -72,11 +73,11 @@ def written_down(approval: PendingApproval) -> JsonValue:
 class _Place(TypedDict):
     asked: int
     """The number of approvals so far."""
-    pending: dict[str, Any]
+    pending: Mapping[str, Any]
 
 
 def _place(view: object) -> _Place:
-    world = cast("dict[str, _Place]", view) if isinstance(view, dict) else {}
+    world: Mapping[str, _Place] = cast("Mapping[str, _Place]", view) if isinstance(view, Mapping) else {}
     return world.get(APPROVALS, {"asked": 0, "pending": {}})
 
 
@@ -84,6 +85,6 @@ def _number(id_: str) -> int:
     return int(id_.removeprefix("a-"))
 
 
-def _read(id_: str, written: dict[str, Any]) -> PendingApproval:
+def _read(id_: str, written: Mapping[str, Any]) -> PendingApproval:
     asked_by: str = written["session_id"]
     return PendingApproval(id_, written["question"], Intent(**written["intent"], session_id=asked_by), asked_by)

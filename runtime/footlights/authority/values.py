@@ -6,7 +6,8 @@ share parts. `snapshot` makes that safe: the copy has no references from outside
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, cast
 
 from footlights.errors import TooLarge
 
@@ -17,8 +18,19 @@ MAX_DEPTH = 200
 """Maximum nesting of every value; far below the limit of the interpreter's stack."""
 
 
+class View(ABC):
+    """A read-only object or array of a world."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def copy(self) -> JsonValue:
+        """The same as plain data, which may be changed. It takes as long as the part is large."""
+        ...
+
+
 def snapshot(value: JsonValue) -> JsonValue:
-    """A copy of every list and dict in `value`. `canonical` checks whether the leaves are JSON.
+    """A plain copy of every list, dict and view in `value`. `canonical` checks whether the leaves are JSON.
 
     Raises `TooLarge` if it nests deeper than `MAX_DEPTH`, as a value that contains itself does.
     """
@@ -27,7 +39,7 @@ def snapshot(value: JsonValue) -> JsonValue:
 
 def _copied(value: JsonValue, levels: int) -> JsonValue:
     if not isinstance(value, (dict, list)):
-        return value
+        return cast("View", value).copy() if isinstance(cast("object", value), View) else value
     if levels == 0:
         raise TooLarge(f"A value nests deeper than {MAX_DEPTH} levels.")
     if isinstance(value, dict):

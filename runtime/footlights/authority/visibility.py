@@ -14,13 +14,19 @@ It restricts only what a server shows. Rules, tools and personas see the whole w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import field, frozen
 
+from footlights.authority import patch
 from footlights.authority.pending import APPROVALS
+from footlights.authority.values import View
+from footlights.authority.world import amended
 from footlights.ids import owner_of
+
+if TYPE_CHECKING:
+    from footlights.events import JsonValue
 
 
 @frozen
@@ -43,13 +49,16 @@ def own_approvals(view: Any, user: User) -> Any:
 
     An operator sees all approvals, and so does the anonymous user, who owns all sessions.
     """
-    if user.operator or user.name is None or not isinstance(view, dict):
+    if user.operator or user.name is None:
         return view
-    world = cast("dict[str, Any]", view)
-    match world.get(APPROVALS):
-        case {"pending": dict()}:
-            kept = cast("dict[str, dict[str, dict[str, str]]]", world[APPROVALS])
-            own = {id_: each for id_, each in kept["pending"].items() if owner_of(each["session_id"]) == user.name}
-            return {**world, APPROVALS: {**kept, "pending": own}}
+    match view:
+        case {"approvals": {"pending": Mapping()}}:
+            held: Mapping[str, Mapping[str, str]] = view[APPROVALS]["pending"]
+            own = {id_: each for id_, each in held.items() if owner_of(each["session_id"]) == user.name}
+            if len(own) == len(held):
+                return view
+            if isinstance(view, View):
+                return amended(view, patch.replace(f"/{APPROVALS}/pending", cast("JsonValue", own)))
+            return {**view, APPROVALS: {**view[APPROVALS], "pending": own}}
         case _:
-            return world
+            return view

@@ -22,6 +22,7 @@ from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
 from footlights.authority.ledger.memory import MemoryLedger
+from footlights.authority.world_part import WorldPart, part_of
 from footlights.errors import InvalidCommand, LedgerInUse
 from footlights.events import InterruptReason
 from footlights.limits import Limits
@@ -170,7 +171,7 @@ class Stage:
 
     @property
     def world(self) -> Any:
-        """A copy of the world as it was committed last."""
+        """The world as it was committed last, read-only; a copy of it is `world.copy()`."""
         return self._supervisor.committed_world.view()
 
     @property
@@ -181,6 +182,14 @@ class Stage:
     def world_for(self, user: User) -> Any:
         """The part of the world that this user may see, as the cast's `visibility` decides."""
         return self._supervisor.cast.visibility(self.world, user)
+
+    def world_at(self, path: str, user: User | None = None) -> WorldPart:
+        """The part of the world at this JSON pointer, as this user may see it; whole, without a user.
+
+        Raises `InvalidCommand` if nothing is there, and `TooLarge` if it takes more than 1,000,000 bytes.
+        """
+        whole = self.world
+        return part_of(whole, whole if user is None else self._supervisor.cast.visibility(whole, user), path)
 
     @property
     def models(self) -> tuple[ModelStatus, ...]:

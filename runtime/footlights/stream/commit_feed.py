@@ -80,7 +80,7 @@ class CommitFeed:
         self._page: deque[CommitRecord] = deque()
 
     async def start(self) -> object:
-        """Find the beginning, and return a copy of the world there, for a follower that begins now.
+        """Find the beginning, and return the world there, for a follower that begins now.
 
         Without this call, the feed begins when it is first read.
         """

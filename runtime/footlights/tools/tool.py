@@ -104,7 +104,7 @@ class ToolContext:
 
     @property
     def world(self) -> Any:
-        """A copy of the world as it was committed when the tool was called."""
+        """The world as it was committed when the tool was called, read-only."""
         return self._in_stage_thread(self._world.view)
 
     def request_commit(self, intent: Intent) -> None:

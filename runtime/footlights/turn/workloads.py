@@ -102,7 +102,7 @@ class InteractionContext:
 
     @property
     def world(self) -> Any:
-        """A copy of the world as it was committed when the turn began."""
+        """The world as it was committed when the turn began, read-only."""
         return self._world.view()
 
     def emit_event(self, event: StreamEvent) -> None:

@@ -46,10 +46,10 @@ def _coins(intents: tuple[Intent, ...]) -> int:
 
 
 def purse(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
-    world["purse"] -= _coins(intents)  # the view is the rule's own: this changes nothing
-    if world["purse"] < 0:
+    left = world["purse"] - _coins(intents)
+    if left < 0:
         return refuse("purse_short", "The purse cannot pay for that.")
-    return accept(patch.replace("/purse", world["purse"])) if intents else accept()
+    return accept(patch.replace("/purse", left)) if intents else accept()
 
 
 def needs(world: dict[str, Any], intent: Intent) -> str | None:
@@ -351,7 +351,7 @@ def test_a_turn_that_answers_reads_only_what_it_names() -> None:
     house = House()
     house.turn(spend(6))
     house.turn(spend(7))
-    view = house.view
+    view = house.world.view().copy()
     view["approvals"]["pending"]["a-000001"] = "nothing that could be read"
     (no,) = decisions({"a-000002": False})
     for rule in house.rules.values():

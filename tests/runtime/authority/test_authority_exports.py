@@ -10,8 +10,8 @@ def test_the_public_names_are_these_and_exist() -> None:
         "ApprovalNews", "ApprovalState", "Artifact", "CommitRecord", "Intent", "IntentEntry", "IntentType", "JsonWorld",
         "JudgeRequest", "Judgement", "Ledger", "LedgerDamaged", "LedgerFormat", "LedgerInUse", "MemoryLedger",
         "NotCanonical", "Opening", "PatchFailed", "PatchOp", "PendingApproval", "Rule", "RuleBook", "Ruling",
-        "SqliteLedger", "ToolRecord", "ToolState", "TurnRequest", "User", "Verdict", "Visibility", "World", "accept",
-        "anybody", "apply_patch", "approval_news", "canonical", "check_intent", "decisions", "digest", "every_turn",
-        "judge", "own_approvals", "patch", "pending_approvals", "recompute_digest", "refuse", "same_owner", "sealed",
-        "with_approvals",
+        "SqliteLedger", "ToolRecord", "ToolState", "TurnRequest", "User", "Verdict", "Visibility", "World",
+        "WorldReadOnly", "accept", "anybody", "apply_patch", "approval_news", "canonical", "check_intent", "decisions",
+        "digest", "every_turn", "judge", "own_approvals", "patch", "pending_approvals", "recompute_digest", "refuse",
+        "same_owner", "sealed", "with_approvals",
     }  # fmt: skip

@@ -32,6 +32,7 @@ from footlights.authority import (
     Ruling,
     Verdict,
     World,
+    WorldReadOnly,
     accept,
     canonical,
     check_intent,
@@ -362,7 +363,11 @@ def test_a_precondition_that_fails_is_no_bug() -> None:
 
 
 def test_a_world_that_would_grow_too_large_refuses_the_turn() -> None:
-    assert_refused(decide(rules=one_rule(lambda view, intents: accept(patch.add("/x", "x" * 10**6)))), "too_large")
+    world = JsonWorld({"gold": 5}, max_bytes=1_000)
+    rules = RuleBook({"grow": lambda view, intents: accept(patch.add("/x", "x" * 1_000))})
+    judgement = judge(JudgeRequest("s", "t", None, ()), world, rules, None)
+    assert [issue.code for issue in judgement.record.issues] == ["too_large"]
+    assert judgement.world is world
 
 
 def test_rules_see_the_world_as_it_was_before_the_turn() -> None:
@@ -377,16 +382,26 @@ def test_rules_see_the_world_as_it_was_before_the_turn() -> None:
     assert cast("dict[str, object]", judgement.world.view())["log"] == ["looked", 0, "looked"]
 
 
-def test_what_a_rule_does_to_the_world_it_is_shown_changes_nothing() -> None:
+def test_a_rule_that_writes_to_the_world_it_is_shown_fails() -> None:
     def scribble(view: Any, intents: tuple[Intent, ...]) -> Ruling:
-        view["gold"] = 1_000
         view["log"].append("all mine")
         return accept()
 
     judgement = decide(rules=one_rule(scribble))
-    assert judgement.world.view() == {"gold": 5, "ale": 3, "log": [0]}
-    assert judgement.record.world_before == WORLD.digest() == digest(WORLD.view())
-    assert judgement.record.world_after == digest({"gold": 5, "ale": 3, "log": [0]})
+    assert_refused(judgement, "rule_error")
+    assert isinstance(judgement.failures[0][1], WorldReadOnly)
+    assert judgement.world.view() == {"gold": 5, "ale": 3, "log": []}
+
+
+def test_the_rules_of_a_turn_share_one_view() -> None:
+    seen: list[object] = []
+
+    def look(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+        seen.append(view)
+        return accept()
+
+    decide(rules=RuleBook([("a", look), ("b", look)]))
+    assert seen[0] is seen[1]
 
 
 @pytest.mark.parametrize("reason", InterruptReason)
@@ -582,7 +597,7 @@ def test_a_turn_is_committed_whole_or_not_at_all_and_always_the_same_way(
     record = judgement.record
     assert judge(request, WORLD, rules, None).record == record
     assert recompute_digest(record) == record.commit_digest
-    assert WORLD.digest() == digest(WORLD.view())
+    assert WORLD.digest() == digest(WORLD.view().copy())
     if record.outcome is CommitOutcome.OK:
         assert record.issues == ()
         assert WORLD.changed(record.changes).digest() == record.world_after == judgement.world.digest()
@@ -593,7 +608,6 @@ def test_a_turn_is_committed_whole_or_not_at_all_and_always_the_same_way(
 
 def test_no_rule_can_steer_the_ones_behind_it() -> None:
     def scribble(view: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
-        view["gold"] = 1000
         for intent in intents:
             cast("dict[str, int]", intent.payload)["price"] = 0
         return accept()

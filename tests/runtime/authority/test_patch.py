@@ -158,16 +158,6 @@ def test_operations_survive_json(case: tuple[JsonValue, list[PatchOp]]) -> None:
     assert [patch.from_json(patch.to_json(op)) for op in ops] == ops
 
 
-def test_what_is_not_touched_is_shared() -> None:
-    hall: JsonValue = {"guests": ["Ada"]}
-    cellar: JsonValue = {"ale": 3}
-    after = apply_patch({"hall": hall, "cellar": cellar}, [patch.replace("/cellar/ale", 2)])
-    assert isinstance(after, dict)
-    assert after["hall"] is hall
-    assert after["cellar"] == {"ale": 2}
-    assert cellar == {"ale": 3}
-
-
 def test_an_operation_keeps_the_value_it_was_given() -> None:
     guests: list[JsonValue] = ["Ada"]
     op = patch.add("/guests", guests)

@@ -15,6 +15,8 @@ from footlights_transports.cli.commands import app
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
 run = CliRunner().invoke
 
 
@@ -66,6 +68,23 @@ def test_a_patch_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
         result = run(app, _patch(tmp_path, bad))
         assert result.exit_code == 2, result.output
     assert trio.run(_open, tmp_path / "g.ledger") == {"purse": 1}
+
+
+def test_a_world_edited_in_the_settings_is_offered_as_a_patch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, settings, fix = tmp_path / "g.ledger", tmp_path / "game.toml", tmp_path / "fix.json"
+    trio.run(_open, ledger)
+    game = "from footlights_actors import Say\ndef script(prompt): return [Say('Yes.')]\n"
+    (tmp_path / "game_of_patches.py").write_text(game)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = '[models.odo]\nkind = "scripted"\nscript = "game_of_patches:script"\n'
+    settings.write_text(f"{model}[world]\npurse = 9\n[world.inn]\nrooms = 2\n")
+    offer = ["world", "patch", "--ledger", str(ledger), "--config", str(settings)]
+    fix.write_text(run(app, offer).stdout)
+    assert trio.run(_open, ledger) == {"purse": 1}
+    done = run(app, ["world", "patch", str(fix), "--ledger", str(ledger), "--why", "edited"])
+    assert done.exit_code == 0, done.output
+    assert trio.run(_open, ledger) == {"purse": 9, "inn": {"rooms": 2}}
+    assert run(app, offer).stdout.strip() == "[]"
 
 
 def test_a_patch_needs_a_ledger(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GAME = """
 from footlights import Fact, tool
-from footlights.authority import accept
+from footlights.authority import accept, every_turn
 from footlights_actors import Call, Say
 
 
@@ -46,6 +46,7 @@ def facts(world, _):
     return [Fact("purse", world["purse"] + "coins")]  # the facts' line
 
 
+@every_turn
 def no_debts(world, intents):
     return accept() if world["purse"] == "none" else world["till"]  # the rule's line
 """

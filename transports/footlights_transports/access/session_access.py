@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 from attrs import evolve
 
-from footlights.authority.patch import find_in
+from footlights.authority.world import find_in
 from footlights.errors import Busy, CommitPending, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
 from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session

@@ -60,6 +60,14 @@ def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: St
     raise typer.Exit(run_authority(quick=quick, json_path=json_path, strict=strict))
 
 
+@app.command("world")
+def bench_world(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """Worlds from 1 KB to 100 MB and of odd shapes: commits, latency, bytes, memory, opening again."""
+    from footlights_bench.world.suite import run_world
+
+    raise typer.Exit(run_world(quick=quick, json_path=json_path, strict=strict))
+
+
 @app.command("models")
 def bench_models(
     weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="The weights to measure.")] = "smollm2",

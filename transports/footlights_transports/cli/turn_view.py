@@ -5,6 +5,7 @@ The text of a turn is shown exactly once. If deltas are missing, it stops at the
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
@@ -195,10 +196,12 @@ def plain(value: object) -> str:
             return "none"
         case bool():
             return "yes" if value else "no"
-        case dict():
-            table = cast("dict[str, object]", value)
+        case str():
+            return value
+        case Mapping():
+            table = cast("Mapping[str, object]", value)
             return ", ".join(f"{name}: {plain(each)}" for name, each in table.items()) or "empty"
-        case list():
-            return ", ".join(map(plain, cast("list[object]", value))) or "none"
+        case Sequence():
+            return ", ".join(map(plain, cast("Sequence[object]", value))) or "none"
         case _:
             return str(value)

@@ -46,9 +46,9 @@ class Client:
         consent = given.remote_models is True
         return self.session(text_in(result, "session_id"), remote_models=consent, about=given.about)
 
-    async def world(self) -> Any:
-        """The world, as far as the user may see it."""
-        return (await self._commands.call("world", {}, again=True)).get("world")
+    async def world(self, path: str = "") -> Any:
+        """The part of the world at this JSON pointer, as far as the user may see it. Raises `TooLarge`."""
+        return (await self._commands.call("world", {"path": path} if path else {}, again=True)).get("world")
 
     def session(
         self, session_id: str, *, remote_models: bool = False, about: Mapping[str, JsonValue] | None = None

@@ -156,7 +156,7 @@ class StageThread:
 
     @property
     def world(self) -> Any:
-        """A copy of the world after the last commit."""
+        """The world after the last commit, read-only. Any thread may read it."""
         return self.call(lambda stage: stage.world)
 
     @overload

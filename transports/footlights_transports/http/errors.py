@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 from starlette.responses import Response
 
+from footlights.authority.world import plain_view
 from footlights.errors import FootlightsError, InvalidCommand
 from footlights_transports.errors import error_json
 
@@ -60,7 +61,7 @@ def status_of(error: FootlightsError, statuses: Mapping[type[FootlightsError], i
 
 
 def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(orjson.dumps(value), status, headers, media_type="application/json")
+    return Response(orjson.dumps(value, default=plain_view), status, headers, media_type="application/json")
 
 
 def error_response(error: FootlightsError, status: int | None = None) -> Response:

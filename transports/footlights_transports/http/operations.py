@@ -81,7 +81,12 @@ def routes_of(handlers: object, access: SessionAccess) -> list[Route]:
     """A route for each handler of this object."""
     operations = operations_of(type(handlers))
     endpoints = [_endpoint(getattr(handlers, each.handler), each, operations, access) for each in operations]
-    return [Route(each.path, answer, methods=[each.method]) for each, answer in zip(operations, endpoints, strict=True)]
+    # A name `path` is the rest of the path, with its slashes.
+    paths = [each.path.replace("{path}", "{path:path}") for each in operations]
+    return [
+        Route(path, answer, methods=[each.method])
+        for path, each, answer in zip(paths, operations, endpoints, strict=True)
+    ]
 
 
 def _endpoint(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, get_args
 
 from starlette.responses import Response
 
-from footlights_transports.http.errors import json_response
+from footlights.errors import InvalidCommand
+from footlights_transports.http.errors import error_response, json_response
 from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, or_null, ref
 from footlights_transports.http.operations import Operation
 from footlights_transports.server.metrics import CONTENT_TYPE
@@ -34,6 +35,8 @@ SERVER_SCHEMAS: Mapping[str, Json] = {
 }
 
 _FRESH = {"cache-control": "no-store"}
+_PART = answer("It.", object_of({"world": {}}))
+_SAME: Json = {"description": "It has the digest that If-None-Match names."}
 _OK = object_of({"status": {"const": "ok"}})
 _ALIVE = {200: answer("It does.", _OK)}
 _READY = {
@@ -54,10 +57,25 @@ class ServerRoutes:
         self._readiness = readiness
         self._document = document
 
-    @Operation("GET", "/v1/world", {200: answer("The world.", object_of({"world": {}}))})
+    @Operation("GET", "/v1/world", {200: _PART, 304: _SAME}, (413,))
     async def world(self, request: Request, user: User) -> Response:
-        """What is true."""
-        return json_response({"world": self._access.stage.world_for(user)})
+        """What is true, as far as the user may see it."""
+        return self._part(request, user, "")
+
+    @Operation("GET", "/v1/world/{path}", {200: _PART, 304: _SAME}, (404, 413))
+    async def world_part(self, request: Request, user: User) -> Response:
+        """What is true of one part: the path is a JSON pointer. The ETag is its digest, if nothing in it is hidden."""
+        try:
+            return self._part(request, user, f"/{request.path_params['path']}")
+        except InvalidCommand as error:
+            return error_response(error, 404)
+
+    def _part(self, request: Request, user: User, path: str) -> Response:
+        part = self._access.stage.world_at(path, user)
+        headers = _FRESH if part.digest is None else {"cache-control": "no-cache", "etag": f'"{part.digest}"'}
+        if request.headers.get("if-none-match") == headers.get("etag", ""):
+            return Response(status_code=304, headers=headers)
+        return json_response({"world": part.value}, headers=headers)
 
     @Operation("GET", "/v1/openapi.json", {200: answer("It.", {"type": "object"})}, public=True)
     async def openapi(self, request: Request) -> Response:

@@ -54,8 +54,8 @@ SPARE = 5.0
 _OTHER_WORLD = (
     "The initial world of the settings ([world], cast.world_file or cast.make) is not used: %s began with another one, "
     "and goes on with what was committed since. To begin with the new world, use another ledger (--ledger PATH), or "
-    "move this one away. To change the old world, stop the server and commit a JSON Patch: "
-    'footlights world patch FILE --ledger %s --why "..."'
+    "move this one away. To change the old world, stop the server, print the edit as a JSON Patch, and commit that: "
+    'footlights world patch --ledger %s > patch.json; footlights world patch patch.json --ledger %s --why "..."'
 )
 _LAST_WORDS = 1.0
 """Seconds for logging that the process is ended."""
@@ -204,7 +204,8 @@ async def serve(
                 ) as stage,
             ):
                 if stage.ignores_world:
-                    log.warning(_OTHER_WORLD, config.ledger, shlex.quote(str(config.ledger)))
+                    quoted = shlex.quote(str(config.ledger))
+                    log.warning(_OTHER_WORLD, config.ledger, quoted, quoted)
                 access = SessionAccess(stage, config.policy, watch=metrics)
                 mounts: list[Mount] = await servers.start(run_views, access, config.views)
                 ws = await _listen(servers, partial(serve_ws, access, mounts), config, config.ws_port)

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from footlights.authority import chain
 from footlights.authority.audit.reader import Altered, Entry
-from footlights.authority.audit.rebuild import altered, apply, genesis_world, read_record, read_world
+from footlights.authority.audit.rebuild import altered, apply, genesis_world, kept_worlds, read_record
 from footlights.authority.audit.tools import ToolsWalk
 from footlights.authority.digest import NotCanonical, canonical
 from footlights.authority.record import recompute_digest, record_to_json
@@ -24,7 +24,7 @@ from footlights.errors import TooLarge
 from footlights.events import CommitOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from footlights.authority.audit.reader import EpochRow, Flaw, GenesisRow, LedgerReader, RequestRow, WorldRow
     from footlights.authority.record import CommitRecord
@@ -74,15 +74,17 @@ def audit(
     try:
         reader.check_schema()
         genesis_row = reader.genesis()
-        walk.begin(genesis_row)
+        kept = reader.worlds()
+        walk.begin(genesis_row, kept)
         tools.begin(genesis_row.digest)
         for row in _in_order(reader):
             if isinstance(row, Entry):
                 walk.take_commit(row)
             else:
                 walk.take_epoch(row)
-        world, ends = reader.world(), reader.ends()
-        walk.end(world, ends.entry_digest)
+        ends = reader.ends()
+        walk.end(ends.entry_digest)
+        kept_worlds(kept, reader)
         for step in reader.tools():
             tools.take(step, walk.epoch)
         tools.end(ends.tool_digest)
@@ -112,6 +114,8 @@ class _Walk:
         self._head_position: int | None = None
         self._world: World | None = genesis
         self._is_own_kind = False
+        self._kept: dict[int, str] = {}
+        """The digests of the checkpoints that are not checked yet, by their positions."""
         self._world_digest: str = ""
         self._head = ""
         self._position = 0
@@ -119,13 +123,16 @@ class _Walk:
         self._turns: set[tuple[str, str]] = set()
         self.epoch = 0
 
-    def begin(self, row: GenesisRow) -> None:
+    def begin(self, row: GenesisRow, kept: Sequence[WorldRow]) -> None:
         if row.format != chain.FORMAT:
             raise Altered("genesis", f"Its format is said to be {row.format}.")
         self._is_own_kind = row.document is None
         self._world = genesis_world(row) or self._world
         if self._world is not None and self._world.digest() != row.digest:
             raise Altered("genesis", "The world that was given is not the one that the ledger began from.")
+        if bool(kept) == self._is_own_kind:
+            raise Altered("world", "It is missing, or not of the kind that the ledger began from.")
+        self._kept = {each.position: each.digest for each in kept}
         self._world_digest = row.digest
         self._advance(0, chain.seed(row.digest))
 
@@ -196,11 +203,14 @@ class _Walk:
     def _advance(self, position: int, head: str) -> None:
         self._position = position
         self._head = head
+        if self._kept.pop(position, self._world_digest) != self._world_digest:
+            raise Altered(f"world after commit {position}", "It is not the one that the commits made.")
         if head == self._kept_head:
             self._head_position = position
 
-    def end(self, row: WorldRow, last_digest: str) -> None:
-        self._check_kept_world(row)
+    def end(self, last_digest: str) -> None:
+        for position in self._kept:
+            raise Altered(f"world after commit {position}", f"The last commit is {self._position}.")
         if last_digest != self._head:
             raise Altered(
                 "ledger",
@@ -212,14 +222,6 @@ class _Walk:
                 f"after commit {self._position}",
                 "The head that was kept elsewhere is not in this ledger: it was cut before that, or written anew.",
             )
-
-    def _check_kept_world(self, row: WorldRow) -> None:
-        if row.position != self._position:
-            raise Altered("world", f"It belongs to commit {row.position}, and the last one is {self._position}.")
-        if (row.document is None) != self._is_own_kind:
-            raise Altered("world", "It is not of the kind that the ledger began from.")
-        if row.document is not None and read_world(row.document, "world").digest() != self._world_digest:
-            raise Altered("world", "The world that is kept is not the one that the commits made.")
 
     def report(self, flaw: Flaw | None, tools: ToolsWalk) -> AuditReport:
         return AuditReport(

@@ -13,7 +13,9 @@ from attrs import frozen
 from footlights.errors import FootlightsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from footlights.authority.world.checkpoint import NodeRow
 
 
 class LedgerUnreadable(FootlightsError):
@@ -27,8 +29,8 @@ class Flaw:
     """An altered part of a ledger."""
 
     place: str
-    """The part: a commit, an epoch, a tool step, a request, the genesis, the world, the ledger or the tools as a whole,
-    their ends, the schema or the file."""
+    """The part: a commit, an epoch, a tool step, a request, the genesis, a world, a node, the ledger or the tools as a
+    whole, their ends, the schema or the file."""
     what: str
     """The flaw, as a sentence."""
     position: int | None = None
@@ -83,12 +85,16 @@ class GenesisRow:
 
 @frozen
 class WorldRow:
-    """The current world, stored so that a stage need not rebuild it."""
+    """A checkpoint: a world that is kept as nodes, so that a stage need not rebuild it."""
 
     position: int
     """The position of the last commit that it contains; 0 before the first."""
-    document: bytes | None
-    """In canonical JSON; None if it is of the host's own kind."""
+    root: int
+    """The number of its root."""
+    first: int
+    """The number of the first node of its generation: none of its nodes has a lower one."""
+    digest: str
+    """The digest of the world."""
 
 
 @frozen
@@ -137,11 +143,17 @@ class LedgerReader(Protocol):
         """In order."""
         ...
 
-    def entries(self) -> Iterator[Entry]:
-        """In order."""
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """Those after this position, in order."""
         ...
 
-    def world(self) -> WorldRow: ...
+    def worlds(self) -> Sequence[WorldRow]:
+        """In order. None for a world of the host's own kind."""
+        ...
+
+    def nodes(self, first: int, last: int) -> Iterator[NodeRow]:
+        """Those with these numbers and all between, in order."""
+        ...
 
     def tools(self) -> Iterator[ToolRow]:
         """In order."""

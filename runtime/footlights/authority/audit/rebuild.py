@@ -1,38 +1,33 @@
-"""Rebuild of the world from the genesis and the recorded changes, without trust in the stored world.
+"""Rebuild of the world from the genesis or a checkpoint, and the recorded changes.
 
 A commit records the patch operations that it made and the digest of the world after them, so applying all patches in
-order must give a world with the last recorded digest. Computing the digest of a large world costs more than patching
-it, so a JSON world is advanced by batches of commits: a document is the same whether its patches come one commit at a
-time or many. A batch that fails is applied again commit by commit, which finds the first commit that does not fit. A
-world of the host's own kind may count its calls, so it always gets one commit at a time. The chains are checked by
-`footlights.authority.audit.audit`, not here.
+order must give a world with the last recorded digest. The chains are checked by `footlights.authority.audit.audit`, not
+here.
 """
 
 from __future__ import annotations
 
-import sys
-from functools import reduce
-from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 import orjson
 from attrs import frozen
 
 from footlights.authority.audit.reader import Altered, LedgerUnreadable
+from footlights.authority.digest import canonical
 from footlights.authority.patch import PatchFailed
 from footlights.authority.record import record_from_json
-from footlights.authority.values import MAX_DEPTH
-from footlights.authority.world import JsonWorld
+from footlights.authority.world import NO_LIMITS, JsonWorld
+from footlights.authority.world.checkpoint import Nodes, RowSpace
+from footlights.authority.world.edit import root_of
 from footlights.errors import FootlightsError, TooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from footlights.authority.audit.reader import Entry, GenesisRow, LedgerReader
+    from footlights.authority.audit.reader import Entry, GenesisRow, LedgerReader, WorldRow
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
-
-_JSON_BATCH = 256
+    from footlights.authority.world.checkpoint import NodeRow
 
 
 @frozen
@@ -40,61 +35,73 @@ class Replay:
     """A rebuilt world, and the digest that the ledger states for it."""
 
     commits: int
+    """The commits that were made again."""
     world: World
     expected: str
     """The digest of the world by the last of these commits."""
-    kept: JsonWorld | None
-    """The stored world; None if none is stored for this commit."""
 
     @property
     def identical(self) -> bool:
-        return all(each == self.expected for each in (self.world.digest(), (self.kept or self.world).digest()))
+        return self.world.digest() == self.expected
 
 
 def replay(reader: LedgerReader, *, at: int | None = None, genesis: World | None = None) -> Replay:
-    """Rebuild the world up to the commit at position `at`, or to the end.
+    """Rebuild the world up to the commit at position `at`, from the nearest checkpoint; or from the genesis to the end.
 
     `genesis` is the first world, for a ledger with a world of the host's own kind. Raises `Altered`, and
     `LedgerUnreadable` if such a genesis is missing.
     """
-    row = reader.genesis()
-    world = genesis_world(row) or genesis
+    row, kept = reader.genesis(), reader.worlds()
+    world, after, expected = genesis_world(row) or genesis, 0, row.digest
+    if at is None:
+        kept_worlds(kept, reader)
+    elif kept := [each for each in kept if each.position <= at]:
+        world, after, expected = kept_worlds(kept, reader)[-1], kept[-1].position, kept[-1].digest
+    digests = {each.position: each.digest for each in kept}
     if world is None:
         raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can rebuild it.")
     commits = 0
-    last: Entry | None = None
-
-    def counted() -> Iterator[Entry]:
-        nonlocal commits, last
-        for last in takewhile(lambda entry: at is None or entry.position <= at, reader.entries()):
-            commits += 1
-            yield last
-
-    world = rebuild(world, counted())
-    expected = row.digest if last is None else read_record(last).world_after
-    document = reader.world().document if at is None else None
-    kept = None if document is None else read_world(document, "world")
-    return Replay(commits, world, expected, kept)
+    for entry in reader.entries(after):
+        if at is not None and entry.position > at:
+            break
+        record = read_record(entry)
+        world, expected = apply(world, entry, record), record.world_after
+        commits += 1
+        if digests.get(entry.position, expected) != expected:
+            raise Altered(f"world after commit {entry.position}", "It is not the one that the commits made.")
+    return Replay(commits, world, expected)
 
 
-def rebuild(world: World, entries: Iterable[Entry]) -> World:
-    """`world` after all of `entries`. Raises `Altered` at the first that cannot be read or does not fit."""
-    size = _JSON_BATCH if isinstance(world, JsonWorld) else 1
-    remaining = iter(entries)
-    while batch := list(islice(remaining, size)):
-        world = _advanced(world, [(entry, read_record(entry)) for entry in batch])
-    return world
+def kept_worlds(kept: Sequence[WorldRow], reader: LedgerReader) -> list[JsonWorld]:
+    """The worlds of these checkpoints. Raises `Altered`."""
+    if not kept:
+        return []
+    return worlds_of(kept, reader.nodes(kept[0].first, max(row.root for row in kept)), RowSpace())
 
 
-def _advanced(world: World, batch: Sequence[tuple[Entry, CommitRecord]]) -> World:
-    changes = tuple(change for _, record in batch for change in record.changes)
-    if not changes:
-        return world
-    try:
-        return world.changed(changes)
-    except (PatchFailed, TooLarge):
-        # Again, one commit at a time, to find the one that does not fit.
-        return reduce(lambda before, pair: apply(before, *pair), batch, world)
+def worlds_of(kept: Sequence[WorldRow], rows: Iterable[NodeRow], space: RowSpace) -> list[JsonWorld]:
+    """The worlds of these checkpoints, which are one or more. `rows` are the nodes from the first on.
+
+    Raises `Altered` if anything in a row is not what was written.
+    """
+    nodes = Nodes(space)
+    first = None
+    for row in rows:
+        first = row[0] if first is None else first
+        try:
+            nodes.take(row)
+        except ValueError:
+            raise Altered(f"node {row[0]}", "It is not what was written, or those below it are not.") from None
+    worlds: list[JsonWorld] = []
+    for mark in kept:
+        place = f"world after commit {mark.position}"
+        try:
+            worlds.append(nodes.world(mark.root))
+        except (LookupError, ValueError):
+            raise Altered(place, "Its root is missing.") from None
+        if worlds[-1].digest() != mark.digest or mark.first != first:
+            raise Altered(place, "It is not what was written.")
+    return worlds
 
 
 def apply(world: World, entry: Entry, record: CommitRecord) -> World:
@@ -108,23 +115,19 @@ def apply(world: World, entry: Entry, record: CommitRecord) -> World:
 
 
 def genesis_world(row: GenesisRow) -> JsonWorld | None:
-    """The genesis world; None if it is of the host's own kind. Raises `Altered`."""
+    """The genesis world, without limits; None if it is of the host's own kind. Raises `Altered`."""
     if row.document is None:
         return None
-    world = read_world(row.document, "genesis")
+    try:
+        document = orjson.loads(row.document)
+        is_canonical = canonical(document) == row.document
+        world = JsonWorld.without_limits(root_of(document, NO_LIMITS))
+    except (orjson.JSONDecodeError, FootlightsError):
+        raise Altered("genesis", "The document cannot be read.") from None
+    if not is_canonical:
+        raise Altered("genesis", "The document is not written in canonical form.")
     if world.digest() != row.digest:
         raise Altered("genesis", "The world that the ledger began from does not have the digest that is kept of it.")
-    return world
-
-
-def read_world(document: bytes, place: str) -> JsonWorld:
-    """A stored world, without limits on its size. Raises `Altered` if it is malformed."""
-    try:
-        world = JsonWorld(orjson.loads(document), max_bytes=sys.maxsize, max_depth=MAX_DEPTH)
-    except (orjson.JSONDecodeError, FootlightsError):
-        raise Altered(place, "The document cannot be read.") from None
-    if world.written != document:
-        raise Altered(place, "The document is not written in canonical form.")
     return world
 
 

@@ -39,6 +39,7 @@ from footlights.authority.audit.reader import (
 )
 from footlights.authority.audit.rebuild import read_record, replay
 from footlights.authority.record import record_to_json
+from footlights.authority.world.checkpoint import Checkpoint, NodeRow, RowSpace
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class Book:
     """A ledger as a few lists: what an auditor reads, and what a forger writes."""
 
     genesis_row: GenesisRow
-    world_row: WorldRow
+    world_rows: list[WorldRow] = field(factory=list[WorldRow])
+    node_rows: list[NodeRow] = field(factory=list[NodeRow])
     epoch_rows: list[EpochRow] = field(factory=list[EpochRow])
     entry_rows: list[Entry] = field(factory=list[Entry])
     tool_rows: list[ToolRow] = field(factory=list[ToolRow])
@@ -76,11 +78,14 @@ class Book:
     def epochs(self) -> Iterator[EpochRow]:
         return iter(self.epoch_rows)
 
-    def entries(self) -> Iterator[Entry]:
-        return iter(self.entry_rows)
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        return (entry for entry in self.entry_rows if entry.position > after)
 
-    def world(self) -> WorldRow:
-        return self.world_row
+    def worlds(self) -> list[WorldRow]:
+        return self.world_rows
+
+    def nodes(self, first: int, last: int) -> Iterator[NodeRow]:
+        return (row for row in self.node_rows if first <= row[0] <= last)
 
     def tools(self) -> Iterator[ToolRow]:
         return iter(self.tool_rows)
@@ -114,8 +119,15 @@ class Writer:
 
     @classmethod
     def begin(cls, world: World, document: bytes | None) -> Writer:
-        book = Book(GenesisRow(chain.FORMAT, world.digest(), document), WorldRow(0, document))
-        return cls(world, book, chain.seed(world.digest()))
+        writer = cls(world, Book(GenesisRow(chain.FORMAT, world.digest(), document)), chain.seed(world.digest()))
+        writer.keep(0)
+        return writer
+
+    def keep(self, position: int) -> None:
+        if isinstance(self.world, JsonWorld):
+            checkpoint = Checkpoint(self.world, position, RowSpace(), 1, len(self.book.node_rows) + 1)
+            self.book.node_rows += checkpoint.take(100)
+            self.book.world_rows.append(WorldRow(position, checkpoint.root, 1, self.world.digest()))
 
     def open(self) -> None:
         epoch, first = len(self.book.epoch_rows) + 1, len(self.book.entry_rows) + 1
@@ -140,8 +152,7 @@ class Writer:
         self.book.entry_rows.append(row_of(record, position, epoch, self.head))
         self.heads[record.session_id] = record.commit_digest
         self.world = world
-        document = None if self.book.genesis_row.document is None else canonical(world.view())
-        self.book.world_row = WorldRow(position, document)
+        self.keep(position)
 
 
 def row_of(record: CommitRecord, position: int, epoch: int, head: str) -> Entry:
@@ -265,20 +276,16 @@ def test_a_genesis_that_was_altered_is_found(book: Book, forged: dict[str, Any])
     assert flaw_of(book).place == "genesis"
 
 
-@pytest.mark.parametrize(
-    "kept",
-    [
-        WorldRow(6, b'{"log":[1,2,1],"purse":100}'),
-        WorldRow(5, b'{"log":[1,2,1],"purse":1}'),
-        WorldRow(6, b' {"log":[1,2,1],"purse":1}'),
-        WorldRow(6, b'{"purse":1,"log":[1,2,1]}'),
-        WorldRow(6, b'{"log":[1,2,1],"purse":9,"purse":1}'),
-        WorldRow(6, b"nonsense"),
-        WorldRow(6, None),
-    ],
-)
-def test_a_kept_world_that_was_altered_is_found(book: Book, kept: WorldRow) -> None:
-    book.world_row = kept
+@pytest.mark.parametrize("forged", [{"root": 2}, {"root": 99}, {"first": 2}, {"first": 0}, {"digest": "f" * 64}])
+@pytest.mark.parametrize("position", [0, 3, 6])
+def test_a_kept_world_that_was_altered_is_found(book: Book, position: int, forged: dict[str, Any]) -> None:
+    assert book.world_rows[position].root == position + 1
+    book.world_rows[position] = evolve(book.world_rows[position], **forged)
+    assert flaw_of(book).place.startswith("world after commit ")
+
+
+def test_kept_worlds_that_were_removed_are_missed(book: Book) -> None:
+    book.world_rows.clear()
     assert flaw_of(book).place == "world"
 
 
@@ -435,15 +442,14 @@ def test_a_cut_end_is_seen_only_by_who_kept_a_head(writer: Writer) -> None:
     book, head = writer.book, writer.head
     assert audit(book, head).head_position == 6
     del book.entry_rows[-1]
-    document = canonical(replay(book).world.view())
-    book.world_row = WorldRow(5, document)
+    del book.world_rows[-1]
     assert audit(book).ok
     assert "kept elsewhere" in flaw_of(book, head).what
 
 
 def test_a_cut_end_shows_if_the_world_was_not_cut_with_it(book: Book) -> None:
     del book.entry_rows[-1]
-    assert flaw_of(book).place == "world"
+    assert flaw_of(book).place == "world after commit 6"
 
 
 def test_a_head_that_was_kept_earlier_is_found_where_it_was(writer: Writer) -> None:
@@ -476,7 +482,11 @@ def test_a_replay_stops_at_the_given_commit(book: Book) -> None:
     replayed = replay(book, at=2)
     assert replayed.identical
     assert replayed.world.view() == {"purse": 2, "log": [1, 2]}
-    assert replayed.commits == 2
+    assert replayed.commits == 0  # a world is kept there
+    del book.world_rows[1:4]
+    replayed = replay(book, at=2)
+    assert (replayed.identical, replayed.commits) == (True, 2)
+    assert replayed.world.view() == {"purse": 2, "log": [1, 2]}
 
 
 def test_a_replay_of_nothing_is_the_genesis() -> None:
@@ -484,12 +494,15 @@ def test_a_replay_of_nothing_is_the_genesis() -> None:
     assert (replayed.commits, replayed.identical, replayed.world.view()) == (0, True, GENESIS)
 
 
-def test_a_replay_shows_another_world_than_the_kept_one(book: Book) -> None:
-    book.world_row = WorldRow(6, b'{"log":[],"purse":9}')
-    replayed = replay(book)
-    assert not replayed.identical
-    assert replayed.kept is not None
-    assert replayed.kept.view() == {"purse": 9, "log": []}
+@pytest.mark.parametrize("check", [replay, audit])
+def test_a_kept_world_that_the_commits_did_not_make_is_named(book: Book, check: Callable[[Book], object]) -> None:
+    earlier = book.world_rows[1]
+    book.world_rows[6] = evolve(book.world_rows[6], root=earlier.root, digest=earlier.digest)
+    if check is audit:
+        assert flaw_of(book).place == "world after commit 6"
+    else:
+        with pytest.raises(Altered, match=r"^world after commit 6: "):
+            check(book)
 
 
 def test_a_replay_begins_from_no_other_genesis(book: Book) -> None:

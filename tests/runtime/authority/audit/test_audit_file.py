@@ -113,13 +113,6 @@ def test_what_a_stage_wrote_is_replayed_to_the_same_world(path: Path) -> None:
         replayed = replay(reader)
     assert replayed.identical
     assert replayed.commits == COMMITS
-    ((document,),) = rows(path, "SELECT document FROM world")
-    assert canonical(replayed.world.view()) == document
-
-
-def test_a_file_of_the_version_before_requests_passes(path: Path) -> None:
-    tamper(path, "DROP TABLE requests", f"PRAGMA user_version = {VERSION - 1}")
-    assert audited(path).ok
 
 
 async def test_a_request_without_its_turn_is_named(path: Path) -> None:
@@ -160,7 +153,7 @@ def lookalike(value: object) -> object:
 
 def respelled(how: Callable[[dict[str, Any]], bytes]) -> Callable[[object], object]:
     """The same document in other bytes. What is no document stays as it is."""
-    return lambda value: how(orjson.loads(value)) if isinstance(value, bytes) else value
+    return lambda value: how(orjson.loads(value)) if isinstance(value, bytes) and value else value
 
 
 def hiding(document: dict[str, Any]) -> bytes:
@@ -205,9 +198,9 @@ def test_any_field_of_any_row_that_was_altered_is_found_and_named(
             assert_names(flaw, table, identity)
         path.write_bytes(written)
     if how in RESPELLED:
-        assert tried == {"meta": 1, "commits": COMMITS, "world": 1}
+        assert tried == {"meta": 1, "commits": COMMITS, "nodes": 1}
     elif how == "nothing":
-        assert tried.total() > 1
+        assert tried == {"meta": 1}
     else:
         assert tried.total() > 3 * COMMITS
         assert tried["tools"] > 3 * steps
@@ -221,6 +214,8 @@ def assert_names(flaw: Flaw, table: str, identity: int) -> None:
         case "epochs":
             # An epoch that is not where it was is missed by its first commit.
             assert flaw.place.startswith("epoch ") or "epoch" in flaw.what
+        case "nodes" | "worlds":
+            assert flaw.place.startswith(("node ", "world"))
         case "meta":
             assert flaw.place in ("genesis", "world")
         case "tools":
@@ -247,7 +242,6 @@ def test_a_commit_that_was_deleted_is_found_though_the_others_moved_up(path: Pat
         f"DELETE FROM commits WHERE position = {position}",
         f"UPDATE commits SET position = -position WHERE position > {position}",
         "UPDATE commits SET position = -position - 1 WHERE position < 0",
-        "UPDATE world SET position = position - 1",
     )
     flaw = audited(path).flaw
     assert flaw is not None
@@ -278,13 +272,13 @@ def test_a_commit_that_was_forged_is_named(path: Path) -> None:
     assert flaw.position == COMMITS + 1
 
 
-@pytest.mark.parametrize("table", ["meta", "world", "ends"])
+@pytest.mark.parametrize("table", ["meta", "worlds", "ends"])
 def test_a_row_that_there_must_be_is_missed(path: Path, table: str) -> None:
     tamper(path, f"DELETE FROM {table}")
     assert "missing" in str(audited(path).flaw)
 
 
-@pytest.mark.parametrize("table", ["meta", "world", "ends"])
+@pytest.mark.parametrize("table", ["meta", "ends"])
 def test_a_second_row_of_which_there_can_be_one_is_found(path: Path, table: str) -> None:
     others = ", ".join(name for _, name, *_ in rows(path, f"PRAGMA table_info({table})")[1:])
     tamper(path, f"INSERT INTO {table} SELECT 2, {others} FROM {table}")
@@ -324,10 +318,7 @@ def test_an_epoch_that_was_forged_with_its_digest_is_found(path: Path) -> None:
 
 def test_a_cut_end_is_seen_only_by_who_kept_the_head(path: Path) -> None:
     head = audited(path).head
-    with SqliteReader(path) as reader:
-        document = canonical(replay(reader, at=COMMITS - 1).world.view())
     tamper(path, f"DELETE FROM commits WHERE position = {COMMITS}")
-    tamper(path, f"UPDATE world SET position = {COMMITS - 1}, document = ?", values=(document,))
     assert str(audited(path).flaw).startswith("ledger: ")
     tamper(path, "UPDATE ends SET entry_digest = (SELECT entry_digest FROM epochs ORDER BY epoch DESC LIMIT 1)")
     assert audited(path).ok
@@ -479,8 +470,8 @@ SCHEMA = {
     "statistics": ["ANALYZE"],
     "an index less": ["DROP INDEX tools_by_key"],
     "an index of another kind": ["DROP INDEX tools_by_key", "CREATE INDEX tools_by_key ON tools (key, step)"],
-    "a table less": ["DROP TABLE world"],
-    "a column more": ["ALTER TABLE world ADD COLUMN words TEXT"],
+    "a table less": ["DROP TABLE worlds"],
+    "a column more": ["ALTER TABLE worlds ADD COLUMN words TEXT"],
     "a table in which rows can hide": [
         "ALTER TABLE tools RENAME TO hidden",
         "CREATE TABLE tools (position, epoch, key, step, entry_digest)",
@@ -590,7 +581,7 @@ def _later(path: Path) -> None:
 
 
 def _earlier(path: Path) -> None:
-    tamper(path, f"PRAGMA user_version = {chain.FORMAT - 1}")
+    tamper(path, f"PRAGMA user_version = {VERSION - 1}")
 
 
 def _halved(path: Path) -> None:
@@ -676,4 +667,4 @@ def test_a_path_may_hold_what_a_uri_may_not(path: Path) -> None:
 
 def test_the_genesis_is_the_world_of_the_cast(path: Path) -> None:
     with SqliteReader(path) as reader:
-        assert reader.genesis().digest == JsonWorld(tavern_cast().world.view()).digest()  # type: ignore[arg-type]  # it is JSON
+        assert reader.genesis().digest == JsonWorld(tavern_cast().world.view()).digest()

@@ -108,7 +108,7 @@ def content(path: Path) -> list[list[tuple[object, ...]]]:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
         return [
             reader.execute(f"SELECT * FROM {table}").fetchall()
-            for table in ("epochs", "commits", "world", "tools", "ends")
+            for table in ("epochs", "commits", "nodes", "worlds", "tools", "ends")
         ]
 
 

@@ -272,10 +272,11 @@ def test_somebody_elses_database_is_refused_and_left_alone(path: Path) -> None:
     assert is_refused_and_left_alone(path)
 
 
-def test_a_ledger_of_a_later_version_is_refused_and_left_alone(path: Path) -> None:
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
+def test_a_ledger_of_another_version_is_refused_and_left_alone(path: Path, version: int) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {version}")
     assert is_refused_and_left_alone(path)
 
 
@@ -289,36 +290,6 @@ async def test_a_failed_open_does_not_keep_others_out(diary: Path) -> None:
     for ledger in (one, other, one):
         with pytest.raises(LedgerFormat):
             await ledger.begin_epoch(EMPTY)
-
-
-# -- files of an older version
-
-
-def without_requests(path: Path, *statements: str) -> None:
-    """Make it a file of the version before requests were stored."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for statement in ("DROP TABLE requests", f"PRAGMA user_version = {VERSION - 1}", *statements):
-            connection.execute(statement)
-
-
-async def test_an_older_file_gets_the_table_of_requests_and_keeps_its_digests(written: Path) -> None:
-    without_requests(written)
-    before = rows(written, "SELECT * FROM commits")
-    request = TurnRequest("s", "r", "t2-000001")
-    async with SqliteLedger(written) as ledger:
-        opening = await ledger.begin_epoch(EMPTY)
-        assert (opening.epoch, opening.world.view()) == (2, ["noted"])
-        await ledger.begin_tool("j", request)
-    async with SqliteLedger(written) as ledger:
-        await ledger.begin_epoch(EMPTY)
-        assert await ledger.find_request("s", "r") == "t2-000001"
-    assert rows(written, "SELECT * FROM commits") == before
-
-
-def test_an_older_file_with_a_table_of_its_own_is_damage(written: Path) -> None:
-    without_requests(written, "CREATE TABLE requests (x)")
-    with pytest.raises(LedgerDamaged):
-        trio.run(SqliteLedger(written).begin_epoch, EMPTY)
 
 
 # -- files that were altered
@@ -340,7 +311,7 @@ def written(path: Path) -> Path:
 
 @pytest.mark.parametrize("document", [b'["forged"]', b"not JSON", b"[9007199254740993]", b'["noted"] ', b"\xff"])
 async def test_a_world_that_was_altered_is_not_restored(written: Path, document: bytes) -> None:
-    alter(written, "UPDATE world SET document = ?", document)
+    alter(written, "UPDATE nodes SET body = ?", document)
     with pytest.raises(LedgerDamaged):
         await SqliteLedger(written).begin_epoch(EMPTY)
 

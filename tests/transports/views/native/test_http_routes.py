@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import orjson
 import pytest
 import trio
+from attrs import evolve
 
 from footlights import (
     Intent,
@@ -22,8 +23,8 @@ from footlights import (
     tool,
 )
 from footlights.authority import own_approvals, patch, with_approvals
-from footlights.authority.rules import accept
-from footlights.authority.world import JsonWorld
+from footlights.authority.rules import accept, every_turn
+from footlights.authority.world import JsonWorld, amended, digest_of
 from footlights.testing import only
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
@@ -67,7 +68,7 @@ def renting_cast() -> Cast:
     return standard_cast(
         ScriptedModel(lambda _: TALK),
         world=JsonWorld({"rooms": 3}),
-        rules={"house": lambda *_: accept(patch.replace("/rooms", value=2))},
+        rules={"house": every_turn(lambda *_: accept(patch.replace("/rooms", value=2)))},
     )
 
 
@@ -134,6 +135,37 @@ async def test_a_request_id_is_a_header_and_not_in_the_body() -> None:
 
 
 # -- what is true
+
+
+async def test_a_part_of_the_world_has_its_path_and_its_digest_as_etag() -> None:
+    rooms: Any = {f"room {i}": {"guest": None, "a/b": [i]} for i in range(100)}
+    cast = evolve(standard_cast(), world=JsonWorld({"rooms": rooms, "treasure": 1, "log": "x" * 1_000_000}))
+    cast = evolve(cast, visibility=lambda view, user: amended(view, patch.remove("/treasure")))
+    async with open_house(cast=cast) as house:
+        answer = await house.client.get("/v1/world/rooms/room 7/a~1b/0")
+        assert taken(answer) == {"world": 7}
+        answer = await house.client.get("/v1/world/rooms")
+        assert taken(answer) == {"world": rooms}
+        assert answer.headers["etag"] == f'"{digest_of(JsonWorld({"rooms": rooms}).view()["rooms"])}"'
+        again = await house.client.get("/v1/world/rooms", headers={"if-none-match": answer.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert refused(await house.client.get("/v1/world/treasure")) == (404, "invalid_command")
+        assert refused(await house.client.get("/v1/world/rooms/none/of/these")) == (404, "invalid_command")
+        assert refused(await house.client.get("/v1/world")) == (413, "too_large")
+
+
+@pytest.mark.parametrize("size", [10, 2_000])
+async def test_where_something_is_hidden_there_is_no_digest(size: int) -> None:
+    def hiding(view: Any, user: object) -> Any:
+        return {**view, "treasure": "somewhere"}
+
+    cast = evolve(standard_cast(), world=JsonWorld({"inn": {"n": "x" * size}, "treasure": 1}), visibility=hiding)
+    async with open_house(cast=cast) as house:
+        answer = await house.client.get("/v1/world")
+        assert taken(answer) == {"world": {"inn": {"n": "x" * size}, "treasure": "somewhere"}}
+        assert "etag" not in answer.headers
+        assert "etag" not in (await house.client.get("/v1/world/treasure")).headers
+        assert "etag" in (await house.client.get("/v1/world/inn")).headers
 
 
 async def test_the_world_is_what_was_committed_last() -> None:

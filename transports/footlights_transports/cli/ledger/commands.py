@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
+import orjson
 import typer
 
 from footlights_transports.cli.exit_codes import exit_on_refusal
@@ -93,18 +95,32 @@ def show_artifact(
 
 @worlds.command("patch")
 def patch_world_of_ledger(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON Patch (RFC 6902): a list of operations.")],
     ledger: Annotated[Path, typer.Option(metavar="LEDGER", help="The ledger file. No stage may have it open.")],
-    why: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which the ledger keeps.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A JSON Patch (RFC 6902): a list of operations.")
+    ] = None,
+    why: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which the ledger keeps.")] = "",
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The settings with the edited world; game.toml if any.")
+    ] = None,
 ) -> None:
     """Change the world by a commit of the operator.
 
     No rule of the game judges it, and `footlights ledger show` says so. A patch that does not fit changes nothing.
     The ledger is an option here, and not the first argument as in commands that only read: so that it and FILE cannot
-    be mistaken for one another.
+    be mistaken for one another. Without FILE nothing is changed, and the patch is printed that makes the world of the
+    settings, as it was edited since the ledger was made, true in the ledger.
     """
-    from footlights_transports.cli.ledger.world_patch import patch_world
+    from footlights_transports.cli.ledger.world_patch import offered_patch, patch_world
 
+    if file is None:
+        from footlights_transports.cli.game_file import found_game_file
+        from footlights_transports.config.config import load_config
+
+        with exit_on_refusal():
+            operations = offered_patch(ledger, load_config(config or found_game_file(), os.environ).cast.world)
+        typer.echo(orjson.dumps(operations, option=orjson.OPT_INDENT_2).decode())
+        return
     with exit_on_refusal():
         record = patch_world(ledger, file, why)
     typer.echo(f"committed {record.commit_id}")

@@ -1,4 +1,4 @@
-"""Difference between two JSON documents, one line for each change.
+"""Difference between two views of worlds, one line for each change. It does not look at what both share.
 
 A line names its place by a JSON Pointer. A value that was replaced is a line that begins with - and one with +.
 """
@@ -6,31 +6,33 @@ A line names its place by a JSON Pointer. A value that was replaced is a line th
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from footlights.authority.values import same
+from footlights.authority.values import View, same
+from footlights.authority.world import plain_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from footlights.events import JsonValue
+    _Object: TypeAlias = Mapping[str, Any]
 
 
-def difference(before: JsonValue, after: JsonValue, path: str = "") -> Iterator[str]:
+def difference(before: Any, after: Any, path: str = "") -> Iterator[str]:
     """The changes from the top down."""
-    if same(before, after):
+    if same_value(before, after):
         return
-    if isinstance(before, dict) and isinstance(after, dict):
-        yield from _in_object(before, after, path)
-    elif isinstance(before, list) and isinstance(after, list):
-        yield from _in_array(before, after, path)
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _in_object(cast("_Object", before), cast("_Object", after), path)
+    elif isinstance(before, Sequence) and isinstance(after, Sequence) and not isinstance(before, str):
+        yield from _in_array(before, after, path)  # pyright: ignore[reportUnknownArgumentType] - narrowed from Any
     else:
         yield _line("-", path, before)
         yield _line("+", path, after)
 
 
-def _in_object(before: dict[str, JsonValue], after: dict[str, JsonValue], path: str) -> Iterator[str]:
-    for key in sorted(before.keys() | after.keys()):
+def _in_object(before: _Object, after: _Object, path: str) -> Iterator[str]:
+    for key in sorted({*before, *after}):
         place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
         if key not in after:
             yield _line("-", place, before[key])
@@ -40,7 +42,7 @@ def _in_object(before: dict[str, JsonValue], after: dict[str, JsonValue], path: 
             yield from difference(before[key], after[key], place)
 
 
-def _in_array(before: list[JsonValue], after: list[JsonValue], path: str) -> Iterator[str]:
+def _in_array(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[str]:
     if len(before) == len(after):
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             yield from difference(old, new, f"{path}/{index}")
@@ -54,15 +56,21 @@ def _in_array(before: list[JsonValue], after: list[JsonValue], path: str) -> Ite
         yield _line("+", f"{path}/{index}", after[index])
 
 
-def _line(sign: str, path: str, value: JsonValue) -> str:
+def same_value(before: Any, after: Any) -> bool:
+    return before == after if isinstance(before, View) else same(before, after)
+
+
+def _line(sign: str, path: str, value: Any) -> str:
     return f"{sign} {path or '(all)'}: {in_short(value)}"
 
 
-def _common(left: list[JsonValue], right: list[JsonValue]) -> int:
+def _common(left: Sequence[Any], right: Sequence[Any]) -> int:
     pairs = zip(left, right, strict=False)
-    return next((index for index, (one, other) in enumerate(pairs) if not same(one, other)), min(len(left), len(right)))
+    return next(
+        (index for index, (one, other) in enumerate(pairs) if not same_value(one, other)), min(len(left), len(right))
+    )
 
 
-def in_short(value: JsonValue, limit: int = 200) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+def in_short(value: Any, limit: int = 200) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=plain_view)
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"

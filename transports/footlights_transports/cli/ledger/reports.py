@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, contextmanager
-from itertools import takewhile
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 import typer
@@ -15,11 +14,10 @@ from rich.progress import track
 
 from footlights.authority.audit.audit import audit
 from footlights.authority.audit.reader import Altered, LedgerUnreadable
-from footlights.authority.audit.rebuild import genesis_world, read_record, rebuild, replay
+from footlights.authority.audit.rebuild import apply, read_record, replay
 from footlights.authority.digest import canonical
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.events import JsonValue
-from footlights_transports.cli.ledger.diff import difference
+from footlights.authority.world import plain_view
 from footlights_transports.cli.ledger.show import harmless, in_full, one_line
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from footlights.authority.audit.audit import AuditReport
     from footlights.authority.audit.reader import Entry, ToolRow
     from footlights.authority.audit.rebuild import Replay
+    from footlights.events import JsonValue
 
 _T = TypeVar("_T")
 
@@ -125,8 +124,8 @@ class _Watched(SqliteReader):
         super().__init__(path)
         self._doing = doing
 
-    def entries(self) -> Iterator[Entry]:
-        return self._tracked(super().entries(), self._doing, self.count())
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        return self._tracked(super().entries(after), self._doing, self.count() - after)
 
     def tools(self) -> Iterator[ToolRow]:
         return self._tracked(super().tools(), f"{self._doing} tools", self.count_tool_steps())
@@ -162,16 +161,12 @@ def _the_one(reader: SqliteReader, name: str) -> Entry:
 
 def _worlds_around(reader: SqliteReader, entry: Entry) -> tuple[JsonValue, JsonValue] | None:
     """The worlds before and after the commit; None if they cannot be rebuilt."""
-    earlier = takewhile(lambda each: each.position < entry.position, reader.entries())
     try:
-        genesis = genesis_world(reader.genesis())
-        if genesis is None:
-            return None
-        before = rebuild(genesis, earlier)
-        after = rebuild(before, [entry])
-    except Altered:
+        before = replay(reader, at=entry.position - 1).world
+        after = apply(before, entry, read_record(entry))
+    except (Altered, LedgerUnreadable):
         return None  # the commit can be shown even so, and an audit reports more
-    return cast(JsonValue, before.view()), cast(JsonValue, after.view())
+    return before.view(), after.view()
 
 
 # -- printing
@@ -180,13 +175,11 @@ def _worlds_around(reader: SqliteReader, entry: Entry) -> tuple[JsonValue, JsonV
 def _differences(replayed: Replay) -> list[str]:
     if replayed.identical:
         return []
-    if replayed.kept is None:
-        return [f"The commit names another world: {replayed.expected}"]
-    return list(difference(replayed.kept.view(), cast(JsonValue, replayed.world.view())))
+    return [f"The commit names another world: {replayed.expected}"]
 
 
 def _print_json(value: object) -> None:
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    typer.echo(orjson.dumps(value, default=plain_view, option=orjson.OPT_INDENT_2).decode())
 
 
 def _print_report(report: AuditReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from footlights.authority.record import commit_final
@@ -10,7 +11,7 @@ from footlights_transports.cli.screen import Line
 from footlights_transports.cli.turn_view import Tone, because, note, plain, questions, tell_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sized
 
     from footlights.authority import CommitRecord
     from footlights.authority.record import IntentEntry
@@ -50,8 +51,8 @@ def _outline(value: object, depth: int) -> Iterator[str]:
     if depth > MAX_DEPTH:
         yield f"{indent}…"
         return
-    parts = cast("dict[str, object] | list[object]", value)
-    rows: Iterable[tuple[object, object]] = parts.items() if isinstance(parts, dict) else enumerate(parts, 1)
+    parts = cast("Mapping[str, object] | Sequence[object]", value)
+    rows: Iterable[tuple[object, object]] = parts.items() if isinstance(parts, Mapping) else enumerate(parts, 1)
     for name, each in rows:
         if _has_parts(each):
             yield f"{indent}{name}"
@@ -61,7 +62,7 @@ def _outline(value: object, depth: int) -> Iterator[str]:
 
 
 def _has_parts(value: object) -> bool:
-    return isinstance(value, dict | list) and value not in ({}, [])
+    return isinstance(value, Mapping | Sequence) and not isinstance(value, str) and bool(cast("Sized", value))
 
 
 def tell_why(record: CommitRecord, tools: Mapping[str, str], refusals: Iterable[tuple[str, str]] = ()) -> list[Piece]:

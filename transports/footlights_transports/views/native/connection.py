@@ -149,8 +149,8 @@ class NativeConnection(Connection):
                     raise InvalidCommand("This connection follows commits already.")
                 self._follows_commits = True
                 self.tasks.start_soon(self._follow_commits, command_id, command, name="ws commits")
-            case native.ShowWorld():
-                self._answer_later(command_id, self._world)
+            case native.ShowWorld(path):
+                self._answer_later(command_id, partial(self._world, path))
             case native.Close(session_id):
                 self._answer_later(command_id, partial(self._close, session_id))
         return None
@@ -190,8 +190,9 @@ class NativeConnection(Connection):
             return native.write_notice("detached", None, FootlightsError.code)
         return None
 
-    async def _world(self) -> dict[str, JsonValue]:
-        return {"world": self._access.stage.world_for(self._user)}
+    async def _world(self, path: str) -> dict[str, JsonValue]:
+        part = self._access.stage.world_at(path, self._user)
+        return {"world": part.value, **({} if part.digest is None else {"digest": part.digest})}
 
     async def _close(self, session_id: str) -> dict[str, JsonValue]:
         await self._access.close(self._user, session_id)

@@ -19,6 +19,7 @@ from attrs import frozen
 from footlights.authority.intents import Intent, IntentType
 from footlights.authority.patch import to_json
 from footlights.authority.record import issue_json, record_to_json
+from footlights.authority.world import plain_view
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import Sampling
@@ -114,7 +115,10 @@ class FollowCommits:
 
 @frozen
 class ShowWorld:
-    """The world, as far as the user may see it."""
+    """The world, or a part of it, as far as the user may see it."""
+
+    path: str = ""
+    """A JSON pointer."""
 
 
 @frozen
@@ -178,7 +182,7 @@ def read_fields(op: object, fields: dict[str, Any]) -> Command:
 
 def write_reply(command_id: CommandId, result: Mapping[str, JsonValue] | None = None) -> bytes:
     """The reply to a command that was performed."""
-    return orjson.dumps({"reply": command_id, "ok": True, "result": dict(result or {})})
+    return orjson.dumps({"reply": command_id, "ok": True, "result": dict(result or {})}, default=plain_view)
 
 
 def write_error(command_id: CommandId, error: FootlightsError) -> bytes:
@@ -396,7 +400,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
     "follow_commits": lambda it: FollowCommits(
         it.take_if_there("after", values.text), it.take_if_there("under", values.text) or ""
     ),
-    "world": lambda _: ShowWorld(),
+    "world": lambda it: ShowWorld(it.take_if_there("path", values.text) or ""),
     "close": lambda it: Close(it.take("session_id", values.text)),
     "ping": lambda _: Ping(),
 }

@@ -27,14 +27,17 @@ from footlights.authority.audit.reader import (
     ToolRow,
     WorldRow,
 )
-from footlights.authority.ledger.sqlite.schema import VERSION, has_expected_schema, is_new, translated, version_of
+from footlights.authority.ledger.sqlite.schema import has_expected_schema, is_new, translated
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from os import PathLike
 
+    from footlights.authority.world.checkpoint import NodeRow
+
 _COMMITS = "SELECT position, epoch, session_id, turn_id, record, commit_digest, entry_digest FROM commits"
+_NODES = "SELECT id, body, kids FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id"
 _PAGE = 256
 _BEFORE_ALL = -(2**63)
 _COMMIT_ID = re.compile(r"(?:c-)?([0-9a-f]{8,64})")
@@ -61,8 +64,6 @@ class SqliteReader:
             with _readable():
                 self._as_found = self._stamp()
             self._connection = _opened_without_log(self._path)
-        with _readable():
-            self._version = version_of(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -98,13 +99,19 @@ class SqliteReader:
             _check_shape(f"epoch {row[0]}", row, int, int, str)
             yield EpochRow(*row)
 
-    def entries(self) -> Iterator[Entry]:
-        return map(_entry, self._in_order(_COMMITS))
+    def entries(self, after: int = _BEFORE_ALL) -> Iterator[Entry]:
+        return map(_entry, self._in_order(_COMMITS, after))
 
-    def world(self) -> WorldRow:
-        row = self._only_row("world", "SELECT id, position, document FROM world")
-        _check_shape("world", row, int, bytes | None)
-        return WorldRow(*row)
+    def worlds(self) -> list[WorldRow]:
+        rows = self._rows("SELECT position, root, first, digest FROM worlds ORDER BY position")
+        for row in rows:
+            _check_shape("world", row, int, int, int, str)
+        return [WorldRow(*row) for row in rows]
+
+    def nodes(self, first: int, last: int) -> Iterator[NodeRow]:
+        while rows := self._rows(f"{_NODES} LIMIT {_PAGE}", first, last):
+            yield from rows
+            first = rows[-1][0] + 1
 
     def tools(self) -> Iterator[ToolRow]:
         for row in self._in_order("SELECT position, epoch, key, step, entry_digest FROM tools"):
@@ -112,8 +119,6 @@ class SqliteReader:
             yield ToolRow(*row)
 
     def requests(self) -> Iterator[RequestRow]:
-        if self._version < VERSION:
-            return
         for row in self._in_order("SELECT position, session_id, turn_id, tool_position FROM requests"):
             _check_shape(f"request {row[0]}", row, int, str, str, int | None)
             yield RequestRow(*row)
@@ -158,9 +163,8 @@ class SqliteReader:
         query = f"{_COMMITS} WHERE instr(record, CAST(? AS BLOB)) ORDER BY position"
         return [_entry(row) for row in self._rows(query, words)]
 
-    def _in_order(self, query: str) -> Iterator[tuple[Any, ...]]:
+    def _in_order(self, query: str, after: int = _BEFORE_ALL) -> Iterator[tuple[Any, ...]]:
         # In pages, so that an iteration that stops early leaves no open statement, which would keep the file open.
-        after = _BEFORE_ALL
         while page := self._rows(f"{query} WHERE position > ? ORDER BY position LIMIT {_PAGE}", after):
             yield from page
             after = page[-1][0]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from footlights.authority import chain, patch
-from footlights.authority.audit.reader import ToolRow
+from footlights.authority import chain
+from footlights.authority.audit.reader import Altered, ToolRow, WorldRow
+from footlights.authority.audit.rebuild import worlds_of
 from footlights.authority.digest import NotCanonical
 from footlights.authority.ledger.protocol import ToolRecord, ToolState
 from footlights.authority.ledger.sqlite.schema import LedgerDamaged
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from footlights.authority.ledger.sqlite.head import Head
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
+    from footlights.authority.world.checkpoint import RowSpace
 
 
 TOOL_STEPS = """SELECT CAST(it.key AS BLOB), it.position, it.epoch, it.step, it.entry_digest, before.entry_digest
@@ -130,46 +132,57 @@ def proven_step(
     return ToolRow(position, epoch, key, step, digest)
 
 
-def document_of(world: World) -> bytes | None:
-    """The world as the ledger stores it: canonical JSON, or None for a world of the host's own kind."""
-    return world.written if isinstance(world, JsonWorld) else None
+def restore(connection: sqlite3.Connection, space: RowSpace, head: Head, genesis: World) -> World:
+    """The last committed world: a JSON world from its last checkpoint, any other from `genesis`.
 
-
-def restore(connection: sqlite3.Connection, head: Head, genesis: World) -> World:
-    """The last committed world: a JSON world as stored, any other rebuilt from `genesis`.
-
-    Raises `LedgerDamaged` if its digest is wrong, and `TooLarge` if it exceeds the limits of `genesis`.
+    Every change since is made again. Raises `LedgerDamaged` if a digest on the way is wrong, and `TooLarge` if the
+    world exceeds the limits of `genesis`.
     """
-    row = first(connection.execute("SELECT document FROM world"))
-    if row is None:
+    kept = kept_worlds(connection)
+    is_json = first(connection.execute("SELECT genesis_document IS NOT NULL FROM meta")) == (1,)
+    if is_json != bool(kept):
         raise LedgerDamaged("The ledger's world is missing.")
+    world, position = genesis, 0
     try:
-        if row[0] is not None and isinstance(genesis, JsonWorld):
-            world: World = _read_world(row[0], genesis)
-        else:
-            world = _replayed(connection, genesis)
-    except (orjson.JSONDecodeError, NotCanonical, PatchFailed) as error:
+        if kept and isinstance(genesis, JsonWorld):
+            world, position = _at_last_checkpoint(connection, space, kept), kept[-1].position
+        world = _replayed(connection, world, position)
+    except (NotCanonical, PatchFailed) as error:
         raise LedgerDamaged("The ledger's world cannot be read.") from error
     if world.digest() != head.world_digest:
         raise LedgerDamaged(
             "The world is not the one that was committed last. "
             "A world of the host's own kind must begin from the genesis with which the ledger was made."
         )
-    return world
+    return world.limited_as(genesis) if isinstance(world, JsonWorld) and isinstance(genesis, JsonWorld) else world
 
 
-def _read_world(document: bytes, genesis: JsonWorld) -> JsonWorld:
-    world = genesis.changed((patch.replace("", orjson.loads(document)),))
-    if world.written != document:
-        raise LedgerDamaged("The ledger's world is not written as it was.")
-    return world
+def kept_worlds(connection: sqlite3.Connection) -> list[WorldRow]:
+    """The checkpoints, in order."""
+    rows = connection.execute("SELECT position, root, first, digest FROM worlds ORDER BY position").fetchall()
+    # A column of SQLite accepts a value of any type.
+    if not all(isinstance(root, int) and isinstance(begin, int) for _, root, begin, _ in rows):
+        raise LedgerDamaged("A world in the ledger is not what was written.")
+    return [WorldRow(*row) for row in rows]
 
 
-def _replayed(connection: sqlite3.Connection, world: World) -> World:
-    for (data,) in connection.execute("SELECT record FROM commits ORDER BY position"):
+def _at_last_checkpoint(connection: sqlite3.Connection, space: RowSpace, kept: list[WorldRow]) -> JsonWorld:
+    # As bytes, because a column of SQLite accepts text that cannot be read.
+    query = "SELECT id, CAST(body AS BLOB), CAST(kids AS BLOB) FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id"
+    try:
+        worlds = worlds_of(kept, connection.execute(query, (kept[0].first, kept[-1].root)), space)
+    except Altered as error:
+        raise LedgerDamaged(f"{error} It is part of the world that the ledger keeps.") from error
+    return worlds[-1]
+
+
+def _replayed(connection: sqlite3.Connection, world: World, after: int) -> World:
+    for (data,) in connection.execute("SELECT record FROM commits WHERE position > ? ORDER BY position", (after,)):
         record = read_record(data)
         if record.changes:
             world = world.changed(record.changes)
+            if isinstance(world, JsonWorld) and world.digest() != record.world_after:
+                raise LedgerDamaged(f"The changes of the commit {record.commit_id} do not lead to the world it names.")
     return world
 
 

@@ -3,8 +3,7 @@
 A file of another application, of a later version, or with another schema is refused before anything in it is changed.
 The text of `TABLES`, comments included, is part of the version: SQLite stores it, and it is compared literally.
 
-The version of the file counts changes of the tables. It is not the format of the chains, which is part of every digest:
-a file of an older version gets the missing tables when a stage opens it, and its digests stay as they are.
+The version of the file counts changes of the tables. It is not the format of the chains, which is part of every digest.
 """
 
 from __future__ import annotations
@@ -15,21 +14,24 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from footlights.authority.chain import FORMAT, seed
+from footlights.authority.world.checkpoint import Checkpoint, RowSpace
 from footlights.errors import LedgerUnavailable
 from footlights.private_files import create_for_owner_only
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
     from pathlib import Path
+
+    from footlights.authority.world import JsonWorld
+    from footlights.authority.world.checkpoint import NodeRow
 
 APPLICATION_ID = 0x466F6F74
 """Marks the file as a ledger: "Foot"."""
 
-VERSION = 4
+VERSION = 5
 """Version of the tables, in the header of the file."""
-_VERSION_BEFORE_REQUESTS = 3
 
-_TABLES_BEFORE_REQUESTS = (
+TABLES = (
     """CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1),
         format INTEGER NOT NULL,
@@ -51,10 +53,16 @@ _TABLES_BEFORE_REQUESTS = (
         entry_digest TEXT NOT NULL,
         UNIQUE (session_id, turn_id)
     )""",
-    """CREATE TABLE world (
-        id INTEGER PRIMARY KEY CHECK (id = 1),
-        position INTEGER NOT NULL,  -- of the last commit that it contains
-        document BLOB  -- canonical JSON; NULL for a world of the host's own kind
+    """CREATE TABLE nodes (
+        id INTEGER PRIMARY KEY,
+        body BLOB NOT NULL,  -- the bytes that are hashed
+        kids BLOB NOT NULL  -- the ids of the nodes below, 8 bytes each
+    )""",
+    """CREATE TABLE worlds (
+        position INTEGER PRIMARY KEY,  -- of the last commit that it contains
+        root INTEGER NOT NULL,
+        first INTEGER NOT NULL,  -- no node of it is below
+        digest TEXT NOT NULL
     )""",
     """CREATE TABLE tools (
         position INTEGER PRIMARY KEY,
@@ -69,18 +77,17 @@ _TABLES_BEFORE_REQUESTS = (
         entry_digest TEXT NOT NULL,  -- of the last epoch or commit, so that it is missed
         tool_digest TEXT NOT NULL  -- of the last step of a tool, likewise
     )""",
-)
-_REQUESTS = """CREATE TABLE requests (
+    """CREATE TABLE requests (
         position INTEGER PRIMARY KEY,
         session_id TEXT NOT NULL,
         request_id TEXT NOT NULL,
         turn_id TEXT NOT NULL,
         tool_position INTEGER REFERENCES tools,  -- of the step with which it was written; NULL: with the commit
         UNIQUE (session_id, request_id)
-    )"""
-TABLES = (*_TABLES_BEFORE_REQUESTS, _REQUESTS)
-_TABLES = {_VERSION_BEFORE_REQUESTS: _TABLES_BEFORE_REQUESTS, VERSION: TABLES}
+    )""",
+)
 
+_PAGE = 256
 # A reader that opens the file after a crash locks it for a moment. A longer lock is an error.
 _BUSY_SECONDS = 0.1
 
@@ -112,7 +119,7 @@ def is_new(connection: sqlite3.Connection) -> bool:
         return True
     if application_id != APPLICATION_ID:
         raise LedgerFormat("The file is a database, but not a ledger.")
-    if version not in _TABLES:
+    if version != VERSION:
         raise LedgerFormat(f"The ledger has version {version}, and this version of Footlights knows only {VERSION}.")
     return False
 
@@ -126,7 +133,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 def has_expected_schema(connection: sqlite3.Connection) -> bool:
     """Whether the file has exactly our tables and indexes, literally, and no trigger or view."""
-    found, expected = _schema_of(connection), _expected_schema(version_of(connection))
+    found, expected = _schema_of(connection), _expected_schema()
     # A set, because VACUUM changes the order.
     return len(found) == len(expected) and set(found) == set(expected)
 
@@ -136,9 +143,9 @@ def _schema_of(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
 
 
 @cache
-def _expected_schema(version: int) -> list[tuple[str, ...]]:
+def _expected_schema() -> list[tuple[str, ...]]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        for table in _TABLES[version]:
+        for table in TABLES:
             connection.execute(table)
         return _schema_of(connection)
 
@@ -153,26 +160,30 @@ def make_durable(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
 
 
-def create(connection: sqlite3.Connection, genesis_digest: str, document: bytes | None) -> None:
-    """Create the tables in an empty file, in one transaction."""
+def create(connection: sqlite3.Connection, genesis_digest: str, genesis: JsonWorld | None) -> None:
+    """Create the tables in an empty file, in one transaction. `genesis` is None for a world of the host's own kind."""
+    document = None if genesis is None else genesis.written
     connection.execute("BEGIN IMMEDIATE")
     for table in TABLES:
         connection.execute(table)
     connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, document))
-    connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
+    if genesis is not None:
+        checkpoint = Checkpoint(genesis, 0, RowSpace(), 1, 1)
+        while not checkpoint.root:
+            insert_nodes(connection, checkpoint, checkpoint.take(_PAGE))
     connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (seed(genesis_digest), seed(genesis_digest)))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     write_version(connection)
     connection.execute("COMMIT")
 
 
-def upgrade(connection: sqlite3.Connection) -> None:
-    """Add the tables that a file of an older version lacks, in one transaction."""
-    if version_of(connection) < VERSION:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(_REQUESTS)
-        write_version(connection)
-        connection.execute("COMMIT")
+def insert_nodes(connection: sqlite3.Connection, checkpoint: Checkpoint, rows: Sequence[NodeRow]) -> None:
+    """Insert rows that a checkpoint gave, and with the last of them the world."""
+    connection.executemany("INSERT INTO nodes VALUES (?, ?, ?)", rows)
+    if checkpoint.root:
+        world = (checkpoint.position, checkpoint.root, checkpoint.first, checkpoint.digest)
+        connection.execute("INSERT INTO worlds VALUES (?, ?, ?, ?)", world)
+        connection.execute("DELETE FROM worlds WHERE first < ?", (checkpoint.first,))
 
 
 def write_version(connection: sqlite3.Connection) -> None:

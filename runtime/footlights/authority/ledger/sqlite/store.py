@@ -24,7 +24,6 @@ from footlights.authority.ledger.protocol import Opening
 from footlights.authority.ledger.sqlite.head import Head, link_all, read_head
 from footlights.authority.ledger.sqlite.lock import WriteLock
 from footlights.authority.ledger.sqlite.rows import (
-    document_of,
     find_record,
     find_request,
     find_tool,
@@ -43,9 +42,9 @@ from footlights.authority.ledger.sqlite.schema import (
     is_new,
     make_durable,
     translated,
-    upgrade,
     write_version,
 )
+from footlights.authority.ledger.sqlite.worlds import WorldRows
 from footlights.authority.world import JsonWorld, checked_digest
 from footlights.errors import InvalidCommand, LedgerUnavailable
 
@@ -84,6 +83,7 @@ class SqliteStore:
         self._head: Head | None = None
         self._left_in_doubt: Head | None = None
         """The head of the file if a failed COMMIT took effect."""
+        self._worlds = WorldRows()
         self._max_known_sessions = max_known_sessions
         self._known_sessions: OrderedDict[str, str | None] = OrderedDict()
         """The last digests of recently used sessions; None for a session without a commit."""
@@ -99,7 +99,10 @@ class SqliteStore:
         taken_now = self._lock is None
         try:
             with self._reading(genesis) as (connection, head):
-                return Opening(head.epoch + 1, restore(connection, head, genesis), genesis_digest(connection))
+                self._worlds = WorldRows()
+                world = restore(connection, self._worlds.space, head, genesis)
+                self._worlds.begin(connection)
+                return Opening(head.epoch + 1, world, genesis_digest(connection))
         except BaseException:
             if taken_now:
                 self.close()
@@ -114,6 +117,7 @@ class SqliteStore:
 
     def _disconnect(self) -> None:
         self._known_sessions.clear()  # a failed write may have taken effect
+        self._worlds.forget()
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
@@ -140,9 +144,7 @@ class SqliteStore:
             raise LedgerDamaged("The tables and indexes in the ledger's file are not those that it was made with.")
         make_durable(connection)
         if new and genesis is not None:
-            create(connection, genesis.digest(), document_of(genesis))
-        else:
-            upgrade(connection)
+            create(connection, genesis.digest(), genesis if isinstance(genesis, JsonWorld) else None)
         found = read_head(connection)
         if self._head is not None and found not in (self._head, self._left_in_doubt):
             raise LedgerDamaged("The ledger's file does not hold what was left in it.")
@@ -265,7 +267,6 @@ class SqliteStore:
         _check_sessions(records, sessions)
         _check_worlds(records, head.world_digest, world)
         after, rows = link_all(head, records)
-        document = document_of(world) if after.world_digest != head.world_digest else None
         with self._writing(after) as connection:
             try:
                 connection.executemany("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -273,10 +274,9 @@ class SqliteStore:
                 raise InvalidCommand("A turn of the batch is already committed.") from None
             for request in requests:
                 _keep_request(connection, request, None)
-            if document is None:
-                connection.execute("UPDATE world SET position = ?", (after.position,))
-            else:
-                connection.execute("UPDATE world SET position = ?, document = ?", (after.position, document))
+            if isinstance(world, JsonWorld):
+                self._worlds.write(connection, after.position, world)
+        self._worlds.settle()
         for record in records:
             self._remember(record.session_id, record.commit_digest)
 

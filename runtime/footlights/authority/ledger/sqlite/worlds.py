@@ -1,0 +1,92 @@
+"""Worlds of a ledger file: checkpoints of nodes, a portion with each batch, and the removal of rows no world needs.
+
+The idea: a checkpoint is begun every `CHECKPOINT_EVERY` commits, and each batch writes some of its rows in its own
+transaction, until the root is written. The world is immutable, so that the batches in between do not disturb it.
+
+Why it is correct: only the row of `worlds`, which comes with the root, makes a checkpoint count. Nodes remember their
+rows only when the transaction is durable, so after a failure the rest is written as if nothing had happened. Numbers
+are not used twice while the file is open. When it is opened, rows above the last root are removed; they belong to a
+checkpoint that was not finished.
+
+A generation is the rows from one whole checkpoint on. When it has become twice as large as that one, most of it may be
+dead, so the next checkpoint is a whole one, and the rows before it are removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from footlights.authority.audit.reader import WorldRow
+from footlights.authority.ledger.sqlite.rows import kept_worlds
+from footlights.authority.ledger.sqlite.schema import insert_nodes
+from footlights.authority.world.checkpoint import Checkpoint, RowSpace
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from footlights.authority.world import JsonWorld
+
+CHECKPOINT_EVERY = 4_096
+"""Commits between two checkpoints."""
+MAX_ROWS = 256
+"""The most rows that one batch of commits writes, and removes."""
+
+
+class WorldRows:
+    """The rows of a world in an open file. `write` is part of a transaction, and `settle` follows its COMMIT."""
+
+    def __init__(self) -> None:
+        self.space = RowSpace()
+        self._next_id = 0
+        self._checkpoint: Checkpoint | None = None
+        self._kept: list[WorldRow] | None = None
+        self._has_dead = True
+        """Whether rows below the generation may be left."""
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        """Remove what an unfinished checkpoint left."""
+        kept = kept_worlds(connection)
+        if not kept:
+            return
+        self._next_id = kept[-1].root + 1
+        if connection.execute("SELECT 1 FROM nodes WHERE id >= ?", (self._next_id,)).fetchone():
+            connection.execute("DELETE FROM nodes WHERE id >= ?", (self._next_id,))
+
+    def forget(self) -> None:
+        """The transaction was rolled back, or it is unknown whether it was."""
+        self._checkpoint, self._kept, self._has_dead = None, None, True
+
+    def write(self, connection: sqlite3.Connection, position: int, world: JsonWorld) -> None:
+        """Write some rows of the checkpoint that is due, and remove some dead ones."""
+        if self._kept is None:
+            self._kept = kept_worlds(connection)
+        if not self._kept:  # the ledger began with a world of the host's own kind
+            return
+        if self._checkpoint is None and position - self._kept[-1].position >= CHECKPOINT_EVERY:
+            self._checkpoint = Checkpoint(world, position, self.space, self._first(self._kept[0]), self._next_id)
+        if self._checkpoint is not None:
+            rows = self._checkpoint.take(MAX_ROWS)
+            self._next_id = self._checkpoint.next_id
+            insert_nodes(connection, self._checkpoint, rows)
+        if self._has_dead:
+            dead = "SELECT id FROM nodes WHERE id < ? ORDER BY id LIMIT ?"
+            removed = connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", (self._kept[0].first, MAX_ROWS))
+            self._has_dead = removed.rowcount == MAX_ROWS
+
+    def _first(self, whole: WorldRow) -> int:
+        """The first row of the generation to which the next checkpoint belongs."""
+        is_worn = self._next_id - whole.first >= 2 * (whole.root + 1 - whole.first)
+        return self._next_id if is_worn else whole.first
+
+    def settle(self) -> None:
+        """What was written is durable."""
+        done = self._checkpoint
+        if done is None:
+            return
+        done.settle()
+        if done.root:
+            assert self._kept is not None
+            row = WorldRow(done.position, done.root, done.first, done.digest)
+            self._kept = [row] if done.is_first else [*self._kept, row]
+            self._has_dead = self._has_dead or done.is_first
+            self._checkpoint = None
