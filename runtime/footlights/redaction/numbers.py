@@ -89,8 +89,10 @@ def is_labelled_phone(found: str) -> bool:
 def is_international_phone(found: str) -> bool:
     """Whether its country has numbers of this length; without the extra, always."""
     phones = _phones()
+    if phones is None:
+        return True
     try:
-        return phones is None or bool(phones.is_possible_number(phones.parse(found, None)))
+        return bool(phones.is_possible_number(phones.parse(found, None)))
     except phones.NumberParseException:
         return False
 

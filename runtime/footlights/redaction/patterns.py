@@ -73,7 +73,7 @@ class SecretPattern:
     """A further test of the matched text."""
     is_number: bool = field(default=False, kw_only=True)
     """Whether a word before it that names a thing, as in "order no.", says that it is the number of no person."""
-    needs: frozenset[str] = field(default="", converter=_set_of, kw_only=True)
+    needs: frozenset[str] = field(default=frozenset(), converter=_set_of, kw_only=True)
     """Characters of which a text must have one, to save the time of a search in vain."""
 
     def spans(self, text: str) -> list[Span]:
