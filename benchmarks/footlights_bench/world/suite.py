@@ -94,7 +94,7 @@ def _place(document: dict[str, Any], number: int) -> str:
         names = document["houses"][house]
         return f"/houses/{house}/room {int(house[-6:]) * 1_000 + number % len(names):09}/guest"
     things = document["things"]
-    if isinstance(things, list):
+    if not hasattr(things, "keys"):
         return f"/things/{number % len(things)}"
     return f"/things/{'a' * (number % 129)}" if "a" in things else f"/things/thing {number % len(things):09}"
 

@@ -8,7 +8,7 @@ None backtracks without bound: what repeats is possessive or has a limit, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -45,7 +45,7 @@ def _compiled(given: str | re.Pattern[str]) -> re.Pattern[str]:
     return expression
 
 
-def _set_of(characters: Iterable[str]) -> frozenset[str]:
+def _set_of(characters: str) -> frozenset[str]:
     return frozenset(characters)
 
 
@@ -73,7 +73,7 @@ class SecretPattern:
     """A further test of the matched text."""
     is_number: bool = field(default=False, kw_only=True)
     """Whether a word before it that names a thing, as in "order no.", says that it is the number of no person."""
-    needs: frozenset[str] = field(default=frozenset[str](), converter=_set_of, kw_only=True)
+    needs: frozenset[str] = field(default=frozenset(), converter=_set_of, kw_only=True)
     """Characters of which a text must have one, to save the time of a search in vain."""
 
     def spans(self, text: str) -> list[Span]:
