@@ -70,7 +70,9 @@ CAST = standard_cast(
 async def play(stage: StageThread, socket: ServerConnection) -> None:
     """One player, from the first text to the end of the connection."""
     assert socket.request is not None
-    session = await answer(stage.start_soon(SessionParams(session_id=quote_session_id(socket.request.path))))
+    # With the connection's own id, because a player may be back before his old connection has ended.
+    name = f"{quote_session_id(socket.request.path)}.{socket.id.hex}"
+    session = await answer(stage.start_soon(SessionParams(session_id=name)))
     try:
         async with asyncio.TaskGroup() as tasks:
             telling = tasks.create_task(tell(session, socket))

@@ -90,5 +90,6 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 def test_the_public_ci_runs_what_everybody_runs_on_every_supported_python() -> None:
     (versions,) = re.findall(r"^ +python: \[(.*)\]$", WORKFLOW, re.MULTILINE)
-    assert [each.strip('" ') for each in versions.split(",")] == SUPPORTED
+    minors = dict.fromkeys(".".join(each.strip('" ').split(".")[:2]) for each in versions.split(","))
+    assert list(minors) == SUPPORTED
     assert WORKFLOW.rstrip().endswith("- run: .ci/run")

@@ -199,7 +199,7 @@ def test_players_of_the_asyncio_server_share_a_world_and_can_interrupt() -> None
                 assert (await hears(other, "]")).endswith("your head.[committed: fail_closed]")
                 await other.send("A story.")
                 await hears(other, "Once")
-            async with connect(f"{url}/bob") as again:  # his session was closed with his connection
+            async with connect(f"{url}/bob") as again:  # perhaps before his first session is closed
                 await again.send("Good evening.")
                 await hears(again, "story. ")
         assert stage._thread.has_ended
