@@ -55,6 +55,7 @@ _Failures: TypeAlias = "list[tuple[str, BaseException]]"
 
 MAX_RULING_BYTES = 4_000_000
 """Maximum size of one ruling, including changes and artifacts."""
+MAX_RULING_CHANGES = 10_000
 MAX_RULING_ISSUES = 256
 MAX_RULING_ARTIFACTS = 256
 
@@ -254,8 +255,8 @@ def _ask(
 
 
 _LIMITS = (
-    f"A rule says no more than {MAX_RULING_BYTES} bytes, {MAX_RULING_ISSUES} issues and {MAX_RULING_ARTIFACTS} "
-    f"artifacts, and nests nothing deeper than {MAX_DEPTH} levels."
+    f"A rule says no more than {MAX_RULING_BYTES} bytes, {MAX_RULING_CHANGES} changes, {MAX_RULING_ISSUES} issues and "
+    f"{MAX_RULING_ARTIFACTS} artifacts, and nests nothing deeper than {MAX_DEPTH} levels."
 )
 
 
@@ -265,7 +266,11 @@ def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
         raise _no_ruling(ruling, rule)
     if not (ruling.changes or ruling.issues or ruling.artifacts):
         return _NOTHING, b"[]"
-    if len(ruling.issues) > MAX_RULING_ISSUES or len(ruling.artifacts) > MAX_RULING_ARTIFACTS:
+    if (
+        len(ruling.changes) > MAX_RULING_CHANGES
+        or len(ruling.issues) > MAX_RULING_ISSUES
+        or len(ruling.artifacts) > MAX_RULING_ARTIFACTS
+    ):
         raise TooLarge(_LIMITS)
     simply_written = None if ruling.issues or ruling.artifacts else _simply_written(ruling.changes)
     if simply_written is not None:

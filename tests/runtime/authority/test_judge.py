@@ -44,7 +44,7 @@ from footlights.authority import (
     refuse,
     with_approvals,
 )
-from footlights.authority.judge import MAX_RULING_ARTIFACTS, MAX_RULING_BYTES, MAX_RULING_ISSUES
+from footlights.authority.judge import MAX_RULING_ARTIFACTS, MAX_RULING_BYTES, MAX_RULING_CHANGES, MAX_RULING_ISSUES
 from footlights.authority.record import commit_final, record_from_json, record_to_json
 from footlights.errors import RegistrationError
 from footlights.events import CommitOutcome, InterruptReason, Issue
@@ -464,18 +464,20 @@ def test_an_artifact_that_has_no_digest_refuses_the_turn(deed: JsonValue) -> Non
     [
         accept(artifacts=[Artifact("deed", "x" * MAX_RULING_BYTES)]),
         accept(patch.add("/x", "x" * MAX_RULING_BYTES), patch.remove("/x")),
+        accept(*[patch.replace("/gold", 1)] * (MAX_RULING_CHANGES + 1)),
         refuse("no", "x" * MAX_RULING_BYTES),
         accept(artifacts=[Artifact("deed", 1)] * (MAX_RULING_ARTIFACTS + 1)),
         Ruling(issues=[Issue("no", "No.")] * (MAX_RULING_ISSUES + 1)),
         accept(artifacts=[Artifact("deed", reduce(lambda inner, _: [inner], range(198), cast("JsonValue", 1)))]),
     ],
-    ids=["artifact", "change", "issue", "artifacts", "issues", "deep"],
+    ids=["artifact", "change", "changes", "issue", "artifacts", "issues", "deep"],
 )
 def test_a_rule_that_says_too_much_refuses_the_turn(ruling: Ruling) -> None:
     judgement = decide(BUY, rules=one_rule(lambda *_: ruling))
     assert_refused(judgement, "ruling_too_large")
     assert (
-        "256 issues and 256 artifacts, and nests nothing deeper than 200 levels" in judgement.record.issues[0].message
+        "10000 changes, 256 issues and 256 artifacts, and nests nothing deeper than 200 levels"
+        in judgement.record.issues[0].message
     )
 
 
