@@ -365,7 +365,7 @@ def test_a_precondition_that_fails_is_no_bug() -> None:
 def test_a_world_that_would_grow_too_large_refuses_the_turn() -> None:
     world = JsonWorld({"gold": 5}, max_bytes=1_000)
     rules = RuleBook({"grow": lambda view, intents: accept(patch.add("/x", "x" * 1_000))})
-    judgement = judge(JudgeRequest("s", "t", None, ()), world, rules, None)
+    judgement = judge(JudgeRequest("s", "t", None, (BUY,)), world, rules, None)
     assert [issue.code for issue in judgement.record.issues] == ["too_large"]
     assert judgement.world is world
 
