@@ -20,7 +20,7 @@ from footlights import (
     traceback_text,
     watch_failures,
 )
-from footlights.authority import RuleBook, accept
+from footlights.authority import RuleBook, accept, every_turn
 from footlights.testing import only, take_turn
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
 
@@ -147,7 +147,7 @@ def test_an_async_script_is_refused_at_once(script: Any) -> None:
     ],
 )
 async def test_a_rule_that_gives_no_ruling_says_what_to_return(rule: Any, told: str) -> None:
-    events, text = await played(standard_cast(quiet(), rules={"rent": rule}))
+    events, text = await played(standard_cast(quiet(), rules={"rent": every_turn(rule)}))
     (issue,) = only(events, CommitFinal).issues
     assert (issue.code, issue.ref) == ("rule_error", "rent")
     assert told in issue.message

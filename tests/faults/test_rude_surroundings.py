@@ -34,7 +34,7 @@ from footlights import (
     draft_event,
     open_stage,
 )
-from footlights.authority.rules import Ruling, refuse
+from footlights.authority.rules import Ruling, every_turn, refuse
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import FlakyLedger, deaf_tool, slow_tool
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
@@ -169,7 +169,7 @@ async def test_an_issue_that_says_nothing_is_an_error_of_its_rule(issue: tuple[s
     def rule(world: object, intents: tuple[Intent, ...]) -> Ruling:
         return refuse(*issue)
 
-    cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]), rules={"rule": rule})
+    cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]), rules={"rule": every_turn(rule)})
     async with open_stage(cast) as stage:
         events = await take_turn(stage.start(), "Go on.")
     assert [each.code for each in only(events, CommitFinal).issues] == ["rule_error"]

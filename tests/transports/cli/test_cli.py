@@ -74,7 +74,7 @@ def test_play_reads_standard_input(
         assert footlights(monkeypatch, "play") == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "> Hello"
-    assert shown[-2].startswith("  ✓ committed c-")
+    assert shown[-1].startswith("  ✓ committed c-")
 
 
 def _read_to_the_end(terminal: int) -> str:

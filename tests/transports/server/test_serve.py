@@ -427,9 +427,11 @@ async def test_an_edited_world_that_the_ledger_does_not_use_is_warned_of(tmp_pat
     assert " warning footlights.serve: The initial world of the settings ([world], cast.world_file or " in warned[2]
     assert "is not used: game.ledger began with another one" in warned[2]
     assert "use another ledger (--ledger PATH)" in warned[2]
-    command = 'footlights world patch FILE --ledger game.ledger --why "..."'
-    assert command in warned[2]
-    (tmp_path / "FILE").write_text('[{"op": "replace", "path": "/purse", "value": 50}]')
+    shown = "footlights world patch --ledger game.ledger > patch.json"
+    command = 'footlights world patch patch.json --ledger game.ledger --why "..."'
+    assert f"{shown}; {command}" in warned[2]
+    edit = await trio.run_process([*FOOTLIGHTS, *shown.split()[1:-2]], cwd=tmp_path, capture_stdout=True)
+    (tmp_path / "patch.json").write_bytes(edit.stdout)
     patched = await trio.run_process([*FOOTLIGHTS, *shlex.split(command)[1:]], cwd=tmp_path, capture_stdout=True)
     assert patched.stdout.startswith(b"committed ")
     async with open_server(tmp_path, "--config", "game.toml", "--ws-port", "0", "--http-port", "0") as server:

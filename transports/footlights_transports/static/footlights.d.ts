@@ -16,6 +16,7 @@ export type WireCode =
     | "session_closed"
     | "busy"
     | "too_large"
+    | "commit_pending"
     | "rate_limited"
     | "unauthorized"
     | "unsupported_version"

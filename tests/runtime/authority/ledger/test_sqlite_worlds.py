@@ -21,6 +21,7 @@ from footlights.authority import (
     RuleBook,
     SqliteLedger,
     accept,
+    every_turn,
     judge,
     patch,
 )
@@ -73,7 +74,7 @@ class Writer:
 
     def decide(self) -> tuple[CommitRecord, World]:
         turn = self.turns + 1
-        rules = RuleBook({"it": lambda view, intents: accept(*_changes(turn))})
+        rules = RuleBook({"it": every_turn(lambda view, intents: accept(*_changes(turn)))})
         request = JudgeRequest("s", f"t{self.epoch}-{turn:06d}", None)
         judgement = judge(request, self.world, rules, self.previous)
         assert not judgement.record.issues

@@ -8,7 +8,6 @@ import typer
 
 from footlights.errors import RegistrationError
 from footlights.extras import advice
-from footlights.failures import watch_failures
 from footlights_actors.models.local.weights import KNOWN, WeightsError, cached
 from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.models.auto import told_parameters
@@ -77,6 +76,7 @@ def probe_server(
     """
     with exit_on_refusal():
         try:
+            from footlights.failures import watch_failures
             from footlights_transports.cli.models.probing import probe_here
         except ModuleNotFoundError as missing:
             raise RegistrationError(f"That needs {missing.name}: {advice('remote')}") from None
