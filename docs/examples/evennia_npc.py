@@ -73,7 +73,7 @@ def sale(world: Any, intents: tuple[Intent, ...]) -> Ruling:
         if purse["coins"] < PRICE:
             return refuse("too_poor", "There is too little in the purse.")
         owns[buyer] = {"coins": purse["coins"] - PRICE, "lanterns": purse["lanterns"] + 1}
-    return accept(*(patch.add(f"/players/{buyer}", purse) for buyer, purse in owns.items()))
+    return accept(*(patch.add(patch.path_to("players", buyer), purse) for buyer, purse in owns.items()))
 
 
 CAST = standard_cast(

@@ -6,6 +6,9 @@ The six constructors have the names of the operations; import the module, not th
 
     from footlights.authority import patch
     patch.replace("/door", "open")
+    patch.replace(patch.path_to("purses", player), 0)
+
+`path_to` makes a path of names, and `tokens_of` gives them back.
 """
 
 from __future__ import annotations
@@ -44,6 +47,11 @@ class PatchFailed(FootlightsError):
         self.index = index
         self.path = op.path
         self.reason = reason
+
+
+def path_to(*names: str | int) -> str:
+    """The path to a value, by keys and indexes. Names of players go through it: they may contain `/` or `~`."""
+    return "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
 
 
 def add(path: str, value: JsonValue) -> PatchOp:

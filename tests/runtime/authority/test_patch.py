@@ -266,3 +266,8 @@ def test_what_is_not_an_operation_is_refused(value: JsonValue) -> None:
 
 def test_members_that_the_rfc_does_not_define_are_ignored() -> None:
     assert patch.from_json({"op": "remove", "path": "/a", "value": 1, "note": "x"}) == patch.remove("/a")
+
+
+@given(st.lists(st.text("a/~01 é", max_size=5) | st.integers(0, 99), max_size=4))
+def test_a_path_to_names_leads_to_them_whatever_is_in_them(names: list[str | int]) -> None:
+    assert patch.tokens_of(patch.path_to(*names)) == [str(name) for name in names]

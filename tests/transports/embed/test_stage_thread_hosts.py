@@ -311,3 +311,31 @@ def test_a_fork_that_leaves_the_block_leaves_the_stage_alone() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         session = stage.start()
         session.finalize(session.begin_turn("Talk.")).result(LONG)
+
+
+def test_the_world_is_read_without_the_stage_also_when_that_is_blocked_or_closed() -> None:
+    with StageThread(talker()) as stage:
+        free = threading.Event()
+        blocked = stage.call_soon(lambda _: free.wait(LONG))
+        assert stage.world == {}
+        free.set()
+        assert blocked.result()
+    assert stage.world == {}
+
+
+def test_an_async_function_is_no_wake_up() -> None:
+    async def wake() -> None: ...
+
+    with StageThread(talker()) as stage, pytest.raises(InvalidCommand, match="a plain function"):
+        stage.start().on_ready(wake)
+
+
+def test_a_poll_without_a_limit_of_time_waits_for_what_comes_and_for_the_end() -> None:
+    with StageThread(talker()) as stage:
+        session = stage.start()
+        session.begin_turn_soon("Talk.")
+        events: list[StreamEvent] = []
+        while not events or events[-1].event_type is not EventType.COMMIT_FINAL:
+            events += session.poll(timeout=None)
+        session.close()
+        assert session.poll(timeout=None) == []

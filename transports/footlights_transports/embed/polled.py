@@ -9,6 +9,8 @@ import logging
 import sys
 from collections import deque
 from contextlib import suppress
+from inspect import iscoroutinefunction
+from math import inf
 from queue import Empty, SimpleQueue
 from threading import get_ident
 from time import monotonic
@@ -65,8 +67,9 @@ class Polled(Generic[T]):
 
     # -- on the thread of the host
 
-    def poll(self, max_events: int = 64, timeout: float = 0.0) -> list[T]:
+    def poll(self, max_events: int = 64, timeout: float | None = 0.0) -> list[T]:
         """What has come, up to `max_events`. It blocks only if there is nothing, for up to `timeout` seconds.
+        With None it waits for as long as there may be something.
 
         Raises:
             StageThreadDied: the stage failed, and everything before that was polled.
@@ -79,7 +82,7 @@ class Polled(Generic[T]):
         if self._polling.setdefault("thread", this) != this:
             raise InvalidCommand("Another thread is polling this stream. Subscribe once more for a second reader.")
         try:
-            return self._poll(max_events, timeout)
+            return self._poll(max_events, inf if timeout is None else timeout)
         finally:
             self._polling.clear()
 
@@ -103,8 +106,8 @@ class Polled(Generic[T]):
         if call is None:
             self._wakeup = None
             return
-        if not callable(call):  # pyright: ignore[reportUnnecessaryComparison] - a host need not be typed
-            raise InvalidCommand("on_ready takes something to call, or None.")
+        if iscoroutinefunction(call) or not callable(call):  # pyright: ignore[reportUnnecessaryComparison] - a host need not be typed
+            raise InvalidCommand("on_ready takes a plain function to call, or None.")
         if self._wakeup is not None:
             raise InvalidCommand("Something waits for this stream already. Subscribe once more for a second reader.")
         self._wakeup = _Wakeup(call)

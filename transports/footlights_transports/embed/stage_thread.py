@@ -156,8 +156,8 @@ class StageThread:
 
     @property
     def world(self) -> Any:
-        """The world after the last commit, read-only. Any thread may read it."""
-        return self.call(lambda stage: stage.world)
+        """The world after the last commit, read-only. Any thread may read it without waiting, also after `close`."""
+        return self._thread.resource.world
 
     @overload
     def call(self, work: Callable[[Stage], Awaitable[T]]) -> T: ...

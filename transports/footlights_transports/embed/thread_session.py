@@ -101,8 +101,9 @@ class ThreadSession:
 
     # -- events
 
-    def poll(self, max_events: int = 64, timeout: float = 0.0) -> list[StreamEvent]:
+    def poll(self, max_events: int = 64, timeout: float | None = 0.0) -> list[StreamEvent]:
         """The events that have come, up to `max_events`. It blocks only if there are none, for up to `timeout` seconds.
+        With None it waits for as long as there may be some.
 
         Raises:
             Detached: the host did not poll for too long; `resume` continues from there.

@@ -194,8 +194,19 @@ class TrioThread(Generic[R]):
     def _gone(self) -> FootlightsError:
         return self.failure() or SessionClosed("The stage is closed.")
 
+    @property
+    def resource(self) -> R:
+        """The resource, for what any thread may read of it, also when it is closed. Raises what ended it."""
+        self.check_process()
+        if (died := self.failure()) is not None:
+            raise died
+        return self._while_open().resource
+
     def _now_inside(self) -> Inside[R]:
         self._check_thread()
+        return self._while_open()
+
+    def _while_open(self) -> Inside[R]:
         if self._inside is None:
             raise SessionClosed("The stage is not open yet: enter it with `with`, or call `open`.")
         return self._inside
