@@ -104,7 +104,7 @@ def test_a_wake_up_that_fails_is_logged_and_harms_nobody(caplog: pytest.LogCaptu
         session.on_ready(fail)
         session.finalize(session.begin_turn("Talk.")).result(LONG)
         assert session.poll()
-        with pytest.raises(InvalidCommand, match="something to call"):
+        with pytest.raises(InvalidCommand, match="a plain function"):
             session.on_ready(3)  # type: ignore[arg-type]  # on purpose
     assert "ZeroDivisionError" in caplog.text
     assert "player" not in caplog.text
