@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 from trio.lowlevel import enable_ki_protection
 
-from footlights.decided import decision_document
 from footlights.errors import InvalidCommand
 from footlights.events import InterruptReason
+from footlights.modes.decision_document import decision_document
 from footlights.params import TurnParams
 from footlights.stream.subscription import Subscription
 

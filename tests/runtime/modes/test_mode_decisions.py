@@ -9,8 +9,8 @@ from attrs import evolve
 
 from footlights import CommitOutcome, InvalidCommand, MemoryLedger, Mode, SideEffects, Tool, TurnParams, open_stage
 from footlights.authority import SqliteLedger, recompute_digest
-from footlights.decided import decision_document
 from footlights.modes import ExecutionPolicy, decide
+from footlights.modes.decision_document import decision_document
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 
 if TYPE_CHECKING:
