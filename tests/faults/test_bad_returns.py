@@ -20,7 +20,7 @@ from footlights import (
     traceback_text,
     watch_failures,
 )
-from footlights.authority import RuleBook, accept, every_turn
+from footlights.authority import RuleBook, accept, every_turn, patch
 from footlights.testing import only, take_turn
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
 
@@ -188,14 +188,14 @@ async def measure_room() -> Any:
     return {"beds": {1, 2}}
 
 
-async def test_a_result_that_is_not_json_names_its_type_and_place_and_the_turn_goes_on() -> None:
+async def test_a_result_that_is_not_json_says_what_is_not_and_where_and_the_turn_goes_on() -> None:
     events, text = await played(standard_cast(calling("measure_room"), tools=[measure_room]))
     result = only(events, ToolCallResult)
     assert result.error is not None
     assert result.error.message == "The tool's result is not JSON."
     assert only(events, CommitFinal).commit_outcome == "ok"
     assert f'  File "{__file__}", line ' in text
-    assert text.endswith("BadReturn: The tool's result is not JSON: its type is dict.\n")
+    assert text.endswith("BadReturn: The tool's result is not JSON: a set is not a JSON value.\n")
 
 
 UNAWAITED = "The tool returned a coroutine that was not awaited. Write it with async def, and await the call."
@@ -224,3 +224,13 @@ async def test_a_tool_that_returns_a_coroutine_says_what_to_write(made: Tool, to
     assert f'  File "{__file__}", line ' in text
     assert f", {line}\n" in text
     assert told in text
+
+
+async def test_changes_that_are_no_changes_are_named_where_the_rule_accepts_them() -> None:
+    def rule(world: Any, intents: Any) -> Any:
+        return accept([patch.replace("/fish", 1)])  # type: ignore[arg-type]  # the mistake
+
+    events, text = await played(standard_cast(quiet(), rules={"rent": every_turn(rule)}))
+    (issue,) = only(events, CommitFinal).issues
+    assert issue.message.startswith("accept() takes changes that patch made, one by one")
+    assert f'  File "{__file__}", line ' in text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ import trio
 from attrs import evolve
 
 from footlights.authority.approvals import asks
+from footlights.authority.digest import NotCanonical, canonical
 from footlights.authority.pending import APPROVALS
 from footlights.authority.values import snapshot
 from footlights.bad_return import BadReturn
@@ -254,7 +256,7 @@ class ToolCall:
             value = json_value(snapshot(answer.value))  # it may have views of the world in it
         except (Unfit, TooLarge):
             assert self._tool is not None, "only a tool answers"
-            told = f"The tool's result is not JSON: its type is {name_of(answer.value)}."
+            told = f"The tool's result is not JSON: {_what_is_not_json(answer.value)}."
             report(log, f"the tool {self.tool_name} failed in {self._context.turn_id}", BadReturn(told, self._tool.run))
             raise ToolError("The tool's result is not JSON.") from None
         if len(orjson.dumps(value)) > self._max_bytes:
@@ -334,3 +336,14 @@ def _said_by(error: BaseException) -> str:
         raise
     except BaseException:  # noqa: BLE001 - a boundary: an error that cannot even be printed
         return "The tool failed."
+
+
+def _what_is_not_json(value: object) -> str:
+    """Without the path, in which names may stand."""
+    if type(value) in (dict, list):
+        with suppress(TooLarge):
+            try:
+                canonical(value)
+            except NotCanonical as error:
+                return error.reason
+    return f"its type is {name_of(value)}"

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from attrs import field, frozen
 
 from footlights.authority.intents import Intent
-from footlights.bad_return import check_plain
+from footlights.authority.patch import PatchOp
+from footlights.bad_return import BadReturn, check_plain
 from footlights.errors import RegistrationError
 from footlights.events import Issue
 
 if TYPE_CHECKING:
     from footlights.authority.artifacts import Artifact
-    from footlights.authority.patch import PatchOp
 
 
 # `tuple[Issue, ...]` as a converter would take ten times as long as `tuple`.
@@ -57,6 +57,10 @@ Rule: TypeAlias = Callable[[Any, tuple[Intent, ...]], Ruling]
 
 def accept(*changes: PatchOp, artifacts: Iterable[Artifact] = ()) -> Ruling:
     """A ruling that accepts the turn, with these changes and artifacts."""
+    if not all(isinstance(change, PatchOp) for change in changes):  # pyright: ignore[reportUnnecessaryIsInstance] - as below
+        raise BadReturn(
+            "accept() takes changes that patch made, one by one: accept(*changes) if they are in a list.", None
+        )
     return Ruling(changes=changes, artifacts=tuple(artifacts))
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from attrs import frozen
-from trio.lowlevel import enable_ki_protection
+from trio.lowlevel import current_clock, enable_ki_protection
 
 from footlights import ids
 from footlights.authority.record import commit_final
@@ -146,6 +146,7 @@ class SessionCore:
     ) -> str:
         if self.state is not SessionState.OPEN:
             raise SessionClosed(f"The session {self.session_id} is {self.state}.")
+        current_clock()  # raises RuntimeError in a thread of the host, before anything is changed
         self._check_input(said)
         self._registry.check_turn(params)
         self._check_places(params.busy)

@@ -84,10 +84,7 @@ class Supervisor:
         assert self._turns is not None
         assert turn.context is not None
         start_soon = self._turns.start_soon
-        try:
-            turn.context.run(lambda: start_soon(self._perform, turn, name=f"turn {turn.turn_id}"))
-        except AttributeError:  # trio has no run in this thread
-            raise RuntimeError("A turn must be begun from async context, in the thread of the stage.") from None
+        turn.context.run(lambda: start_soon(self._perform, turn, name=f"turn {turn.turn_id}"))
 
     def give_grace(self, turn: Turn) -> None:
         """Give the open tools of an interrupted turn `tool_cancel_grace` seconds to end."""

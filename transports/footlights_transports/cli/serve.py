@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from footlights.errors import FootlightsError, InvalidCommand
+from footlights_transports.cli.command_name import command_name
 from footlights_transports.cli.game_file import found_game_file
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def summary(config: Config, opened: Opened, file: Path | None = None) -> str:
     }
     lines = ["Footlights is open. Ctrl-C closes it.", *(f"  {name:<10} {where}" for name, where in rows.items())]
     token = " --token-env NAME" if config.policy.wants_tokens else ""
-    talk = f"footlights play --url ws{secure}://{host}:{opened.ws_port}{token}"
+    talk = f"{command_name()} play --url ws{secure}://{host}:{opened.ws_port}{token}"
     return "\n".join([*lines, "Try one of these, which Ctrl-C ends:", f"  {talk}", f"  {one_liner(config, http)}"])
 
 

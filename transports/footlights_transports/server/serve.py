@@ -55,7 +55,8 @@ _OTHER_WORLD = (
     "The initial world of the settings ([world], cast.world_file or cast.make) is not used: %s began with another one, "
     "and goes on with what was committed since. To begin with the new world, use another ledger (--ledger PATH), or "
     "move this one away. To change the old world, stop the server, print the edit as a JSON Patch, and commit that: "
-    'footlights world patch --ledger %s > patch.json; footlights world patch patch.json --ledger %s --why "..."'
+    'footlights world patch --ledger %s > patch.json; footlights world patch patch.json --ledger %s --why "...". '
+    "Do that once: again it would undo what players changed since, and this warning stays."
 )
 _LAST_WORDS = 1.0
 """Seconds for logging that the process is ended."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from footlights.errors import FootlightsError
+from footlights_transports.cli.command_name import command_name
 from footlights_transports.cli.exit_codes import exit_on_refusal
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ FILES = {
     "game.toml": "game.toml",
     "ferry.py": "ferry.py",
     "test_game.py": "test_game.py",
+    "pytest.ini": "pytest.ini",
     "gitignore": ".gitignore",
 }
 """The files of the template, and what each is called in a game."""
@@ -35,8 +37,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII | re.IGNORECASE)
 _NEXT = """\
 {name} is ready. Next:
   cd {name}
-  footlights play     talk to the ferryman
-  footlights serve    serve the game by WebSocket and HTTP
+  {command} play     talk to the ferryman
+  {command} serve    serve the game by WebSocket and HTTP
   pytest              run its tests (pip install pytest)"""
 
 
@@ -56,7 +58,7 @@ def new(
     """
     with exit_on_refusal():
         make_game(name, Path.cwd())
-    typer.echo(_NEXT.format(name=name))
+    typer.echo(_NEXT.format(name=name, command=command_name()))
 
 
 def make_game(name: str, parent: Path) -> Path:
