@@ -191,8 +191,8 @@ def _named(kids: bytes, rows: list[NodeRow]) -> list[bytes | None]:
     return [bodies.get(row) for (row,) in struct.iter_unpack(">q", kids)]
 
 
-@pytest.mark.parametrize("bits", [1, pytest.param(2, marks=pytest.mark.long)])
-async def test_every_byte_of_every_node_that_was_altered_is_found(tmp_path: Path, bits: int) -> None:
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
+async def test_an_altered_byte_of_any_node_is_found(tmp_path: Path, stride: int) -> None:
     path = tmp_path / "ledger"
     async with SqliteLedger(path) as ledger:
         writer = Writer(ledger)
@@ -207,14 +207,13 @@ async def test_every_byte_of_every_node_that_was_altered_is_found(tmp_path: Path
     random = Random(1)
     for place, (row, body, kids) in enumerate(rows):
         for column, data in enumerate((body, kids)):
-            for at in range(len(data)):
-                for bit in random.sample(range(8), bits):
-                    altered = bytes((*data[:at], data[at] ^ (1 << bit), *data[at + 1 :]))
-                    rows[place] = (row, body, altered) if column else (row, altered, kids)
-                    if column and _named(altered, rows) == _named(kids, rows):
-                        continue  # another row with the same content: the same world
-                    with pytest.raises(Altered):
-                        worlds_of(kept, rows, RowSpace())
+            for at in range(random.randrange(stride), len(data), stride):
+                altered = bytes((*data[:at], data[at] ^ (1 << random.randrange(8)), *data[at + 1 :]))
+                rows[place] = (row, body, altered) if column else (row, altered, kids)
+                if column and _named(altered, rows) == _named(kids, rows):
+                    continue  # another row with the same content: the same world
+                with pytest.raises(Altered):
+                    worlds_of(kept, rows, RowSpace())
         rows[place] = (row, body, kids)
     worlds_of(kept, rows, RowSpace())
 
