@@ -17,13 +17,14 @@ import orjson
 
 from footlights.authority.digest import NotCanonical, canonical, canonical_again
 from footlights.authority.values import View, snapshot
-from footlights.authority.world.nodes import Ref, Value, hashed
+from footlights.authority.world.nodes import Ref, Value, hashed, parsed
 from footlights.authority.world.tree import ABSENT, count_of, entries_of, found, sealed
 from footlights.errors import FootlightsError, TooLarge
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _MANY_BYTES = 10_000
 """A larger view does not show its content in its `repr`."""
 
@@ -84,9 +85,19 @@ class _Part(View):
 class ObjectView(_Part, Mapping[str, Any]):
     """A read-only object of a world."""
 
-    __slots__ = ()
+    __slots__ = ("_members",)
+
+    def __init__(self, value: Value) -> None:
+        super().__init__(value)
+        self._members: Final[dict[str, Any] | None] = (
+            value if type(value) is dict else parsed(value.node) if type(value.node) is bytes else None
+        )
+        """All members of an object that is not divided: what most rules read costs no search."""
 
     def __getitem__(self, key: str) -> Any:
+        if self._members is not None:
+            value = self._members[key]
+            return value if type(value) in _SCALARS else shown(value)
         value = self._found(key)
         if value is ABSENT:
             raise KeyError(key)
@@ -102,11 +113,10 @@ class ObjectView(_Part, Mapping[str, Any]):
     def _found(self, key: object) -> Value:
         if not isinstance(key, str):
             return ABSENT
-        held = self.value
-        return found(held.node, key) if isinstance(held, Ref) else held.get(key, ABSENT)
+        return found(self.value.node, key) if self._members is None else self._members.get(key, ABSENT)
 
     def __iter__(self) -> Iterator[str]:
-        return (key for key, _ in self._entries())
+        return (key for key, _ in self._entries()) if self._members is None else iter(self._members)
 
     def items(self) -> ItemsView[str, Any]:
         return _Items(self, self._entries)
@@ -115,8 +125,7 @@ class ObjectView(_Part, Mapping[str, Any]):
         return _Values(self, self._entries)
 
     def _entries(self) -> Iterator[tuple[Any, Value]]:
-        held = self.value
-        return entries_of(held.node) if isinstance(held, Ref) else iter(held.items())
+        return entries_of(self.value.node) if self._members is None else iter(self._members.items())
 
     def __len__(self) -> int:
         return _count(self.value)
