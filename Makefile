@@ -17,7 +17,7 @@ play: $(RUN)
 	$(BIN)/footlights play
 
 test: $(READY) weights node-packages
-	@echo 'All tests but the long ones (make test-long): about 4 minutes on 2 cores.'
+	@echo 'All tests but the long ones (make test-long): about 6 minutes on 2 cores.'
 	$(PYTEST)
 
 # The inner loop: the kernel, the laws and the dialects, without the turns that are cancelled everywhere.
