@@ -68,12 +68,14 @@ async def generate(
     may_use_tools = turn.params.mode is Mode.EXECUTION
     prompt: Prompt = Prompt(
         turn.input,
-        system=persona.text,
+        system=persona.system,
         tools=_offers(turn.cast, persona) if may_use_tools else (),
         sampling=sampling,
         max_tokens=tokens_left,
     )
     facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view(), turn.speaker)
+    if turn.params.facts:
+        facts = (*turn.params.facts, *facts)
     if turn.mode_decision is not None:
         told = mode_fact(turn.mode_decision, [each.name for each in _offers(turn.cast, persona)])
         facts = (told, *facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from string import ascii_letters, digits
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from footlights.authority.pending import is_approval_id
 from footlights.checks import check_text, member
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
+from footlights.models.prompts import Fact
 from footlights.models.sampling import NO_SAMPLING, Sampling
 from footlights.speaker import checked_about
 
@@ -73,6 +74,13 @@ def _answers(value: object) -> Mapping[str, bool]:
     if not isinstance(value, Mapping):
         raise InvalidCommand(_BAD_ANSWERS)
     return MappingProxyType(dict(cast("Mapping[str, bool]", value)))
+
+
+def _facts(value: Iterable[Fact]) -> tuple[Fact, ...]:
+    facts = tuple(value)
+    if not all(isinstance(each, Fact) for each in facts):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
+        raise InvalidCommand("facts must be a list of Fact.")
+    return facts
 
 
 def _about(value: object) -> Mapping[str, JsonValue]:
@@ -150,6 +158,8 @@ class TurnParams:
     """The name of a registered workload; by default the standard NPC turn runs."""
     approvals: Mapping[str, bool] = field(default=_NO_ANSWERS, converter=_answers, hash=False)
     """Answers to pending approvals: by id, whether the action is approved."""
+    facts: tuple[Fact, ...] = field(default=(), converter=_facts, hash=False)
+    """What the model is told in this turn alone, before the facts of its persona. A host gives them, and no client."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("model", "persona", "workload"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
@@ -31,6 +32,7 @@ _BYTES_PER_TOKEN = 3
 """For plain words. Other text, such as digits and rare characters, may take one token for each byte."""
 _WORDS = re.compile(rb"[A-Za-z \n]+")
 _TOKENS_PER_PART = 8
+_MAX_TRAIT_CHARS = 64
 _LIST_OF_FACTS = 'Return a list of Fact("name", "text").'
 _OMITTED = "This answer was left out, because it did not fit."
 
@@ -63,16 +65,34 @@ def _as_names(models: Iterable[str]) -> tuple[str, ...]:
     return tuple(models)
 
 
+def _as_traits(traits: object) -> Mapping[str, float]:
+    given = cast("Mapping[object, object]", traits) if isinstance(traits, Mapping) else {None: None}
+    if not all(_is_name(name) and _is_weight(weight) for name, weight in given.items()):
+        raise RegistrationError("The traits of a persona are weights from 0 to 1, by name.")
+    return MappingProxyType({str(name): float(cast("float", weight)) for name, weight in given.items()})
+
+
+def _is_name(name: object) -> bool:
+    return type(name) is str and name.isprintable() and 0 < len(name.strip()) <= len(name) <= _MAX_TRAIT_CHARS
+
+
+def _is_weight(weight: object) -> bool:
+    return type(weight) in (int, float) and 0 <= cast("float", weight) <= 1
+
+
 @frozen(kw_only=True)
 class Persona:
     """The character that speaks in a turn.
 
-    Raises `RegistrationError` if its text is not valid Unicode, its list of models is not one, its facts are made by an
-    async function or one with other arguments, or the id of its classifier cannot be recorded.
+    Raises `RegistrationError` if its text is not valid Unicode, its traits are no weights, its list of models is not
+    one, its facts are made by an async function or one with other arguments, or the id of its classifier cannot be
+    recorded.
     """
 
     text: str = ""
     """Its description, as part of the system prompt."""
+    traits: Mapping[str, float] = field(factory=dict[str, float], converter=_as_traits, hash=False)
+    """How strong each trait of its character is, from 0 to 1, by name: part of the system prompt."""
     models: tuple[str, ...] = field(default=(), converter=_as_names)
     """The ids of its models: the first speaks, and each next one if those before it fail. By default the cast
     chooses."""
@@ -84,6 +104,8 @@ class Persona:
     """Its settings where the turn has none. They take precedence over those of the model."""
     classifier: Classifier | None = None
     """Its own opinion of which requests ask for execution, where a view decides on the mode of a turn."""
+    system: str = field(init=False, eq=False, repr=False)
+    """Its text and its traits, as a model gets them."""
 
     def __attrs_post_init__(self) -> None:
         _check_text(self.text, "The text of a persona")
@@ -94,6 +116,11 @@ class Persona:
             from footlights.modes.classifier import check_classifier_id  # few personas need it
 
             check_classifier_id(self.classifier)
+
+    @system.default
+    def _system(self) -> str:
+        listed = ", ".join(f"{name} {weight:g}" for name, weight in self.traits.items())
+        return f"{self.text}\nYour traits, from 0 to 1: {listed}.".strip() if listed else self.text
 
     def may_use(self, tool_name: str) -> bool:
         """Whether it may use the tool of this name."""

@@ -59,6 +59,11 @@ def _is_import_path(value: object) -> bool:
     return type(value) is str and _IMPORT_PATH.fullmatch(value) is not None
 
 
+def _is_weights(value: object) -> bool:
+    weights = cast("dict[str, object]", value).values() if isinstance(value, dict) else (None,)
+    return all(_is_number(each) and 0 <= cast(float, each) <= 1 for each in weights)
+
+
 def _all(fits: Fits) -> Fits:
     return lambda value: isinstance(value, list) and all(map(fits, cast("list[object]", value)))
 
@@ -83,6 +88,7 @@ PORT = Kind(
 IMPORT = Kind("an import path, such as mygame.npcs:innkeeper", _is_import_path)
 IMPORTS = Kind("a list of import paths, such as mygame.npcs:innkeeper", _all(_is_import_path))
 WHOLE = Kind("a whole number", _is_whole)
+WEIGHTS = Kind("a table of numbers from 0 to 1", _is_weights)
 NUMBER = Kind("a number", _is_number)
 
 
@@ -153,6 +159,7 @@ PERSONA = (
     ),
     Setting("tools", TEXTS, "The names of the tools that it may use; all if not set."),
     Setting("facts", IMPORT, "A function that makes its facts from the world and the speaker."),
+    Setting("traits", WEIGHTS, "How strong each trait of its character is, from 0 to 1, by name; the model is told."),
 )
 
 SAMPLING = (

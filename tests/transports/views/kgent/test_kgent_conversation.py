@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,17 +104,33 @@ async def test_the_message_event_repeats_the_turn() -> None:
 
 
 @pytest.mark.parametrize("buffer_chunks", [1, 2, 5, 100])
-async def test_buffer_chunks_pieces_are_one_chunk(buffer_chunks: int, quiet_clock: MockClock) -> None:
-    async with open_room(saying(pace=0.1), ChatFluxConfig(buffer_chunks=buffer_chunks)) as room:
+async def test_buffer_chunks_pieces_behind_the_first_are_one_chunk(buffer_chunks: int, quiet_clock: MockClock) -> None:
+    async with open_room(saying(pace=0.01), ChatFluxConfig(buffer_chunks=buffer_chunks)) as room:
         events = await talk(room.conversation)
-        assert payload(events, "done")["total_chunks"] == len(ANSWERED.split()) // buffer_chunks + 1
+        assert payload(events, "done")["total_chunks"] == 1 + (len(ANSWERED.split()) - 1) // buffer_chunks + 1
 
 
-@pytest.mark.parametrize(("buffer_chunks", "thoughts"), [(4, 3), (5, 2)])
+async def test_the_first_word_comes_at_once_and_no_other_waits_longer_than_100_ms(quiet_clock: MockClock) -> None:
+    async with open_room(saying(pace=0.04), ChatFluxConfig(buffer_chunks=100)) as room:
+        began, came = trio.current_time(), list[tuple[float, str]]()
+        async with aclosing(room.conversation.dialogue_stream(ASKED)) as events:
+            async for event in events:
+                came.append((round(trio.current_time() - began, 2), str(event.payload.get("content"))))
+    first, second, *_ = ANSWERED.split()
+    assert came[:2] == [(0.04, first), (0.18, f" {second} I notice")]
+    words = [(0.04 * number, word) for number, word in enumerate(ANSWERED.split(), 1)]
+    for at, content in came[:-2]:
+        for _ in content.split():
+            spoken_at, _ = words.pop(0)
+            assert spoken_at <= at + 0.001 < spoken_at + 0.102
+    assert not words
+
+
+@pytest.mark.parametrize(("buffer_chunks", "thoughts"), [(4, 4), (5, 3)])
 async def test_emit_thoughts_adds_thoughts_and_still_one_speech(
     buffer_chunks: int, thoughts: int, quiet_clock: MockClock
 ) -> None:
-    async with open_room(saying(pace=0.1), ChatFluxConfig(emit_thoughts=True, buffer_chunks=buffer_chunks)) as room:
+    async with open_room(saying(pace=0.01), ChatFluxConfig(emit_thoughts=True, buffer_chunks=buffer_chunks)) as room:
         for _ in range(2):
             await talk(room.conversation)
         turns = room.conversation.trace.events
@@ -304,7 +319,7 @@ async def test_a_commit_that_hangs_is_a_timeout(quiet_clock: MockClock) -> None:
         began = trio.current_time()
         events = await talk(conversation)
         assert trio.current_time() - began == pytest.approx(20.0 + COMMIT_PATIENCE)
-        assert kinds(events) == ["chunk", "error", "done"]
+        assert kinds(events) == ["chunk", "chunk", "error", "done"]
         assert payload(events, "error")["code"] == "STREAM_TIMEOUT"
         assert conversation.trace.events == (), "nobody knows whether it counts"
 
@@ -445,42 +460,23 @@ async def test_a_template_answers_when_the_model_cannot_load() -> None:
         assert payload(await talk(room.conversation), "message")["template"] == "fallback"
 
 
-async def test_a_model_rate_limit_is_retried_with_backoff(quiet_clock: MockClock) -> None:
+@pytest.mark.parametrize(("retry_after", "asked_at"), [(2.0, [0.0, 2.0]), (None, [0.0])])
+async def test_the_turn_waits_for_a_limited_model_and_the_gateway_does_not_wait_again(
+    retry_after: float | None, asked_at: list[float], quiet_clock: MockClock
+) -> None:
     asked: list[float] = []
 
     def script(_: Prompt) -> list[Line]:
         asked.append(trio.current_time())
-        return [Fail(RateLimitError("later"))] if len(asked) < 4 else [Say("Yes.")]
+        return [Fail(RateLimitError("later", retry_after=retry_after))]
 
     async with open_room(scripted(script), templates=STANDARD_TEMPLATES) as room:
-        assert payload(await talk(room.conversation), "message")["content"] == "Yes."
-        assert [round(after - before) for before, after in pairwise(asked)] == [1, 2, 4]
-        assert len(room.speeches) == 1
-
-
-async def test_a_retry_ends_with_its_session(quiet_clock: MockClock) -> None:
-    async with open_room(saying(Fail(RateLimitError("later")))) as room, trio.open_nursery() as nursery:
-        told: list[ChatEvent] = []
-
-        async def run() -> None:
-            told.extend(await talk(room.conversation))
-
-        nursery.start_soon(run)
-        await trio.sleep(8)  # it was asked after 0, 1, 3 and 7 seconds, and is to be again after 15
-        await room.session.close()
-        await trio.testing.wait_all_tasks_blocked()
-        assert trio.current_time() == 8
-        assert payload(told, "error")["code"] == "SESSION_EXPIRED"
-
-
-async def test_a_lasting_model_rate_limit_falls_back_to_a_template(quiet_clock: MockClock) -> None:
-    model = saying(Fail(RateLimitError("later")))
-    async with open_room(model, templates=STANDARD_TEMPLATES) as room:
         began = trio.current_time()
         assert payload(await talk(room.conversation), "message")["template"] == "fallback"
-        assert trio.current_time() - began == pytest.approx(15.0)
-    async with open_room(saying(Fail(RateLimitError("later")))) as room:
-        assert payload(await talk(room.conversation), "error")["code"] == "LLM_UNAVAILABLE"
+        assert [each - began for each in asked] == asked_at
+    async with open_room(scripted(script)) as room:
+        error = payload(await talk(room.conversation), "error")
+        assert (error["code"], error["cause"]) == ("LLM_UNAVAILABLE", RateLimitError.code)
 
 
 # -- budgets

@@ -17,14 +17,15 @@ from footlights import (
     ModelTimeout,
     Persona,
     RegistrationError,
+    Sampling,
     SessionClosed,
     StreamError,
     open_stage,
 )
 from footlights_actors import Fail, Line, Pause, Say, Stall, standard_cast
 from footlights_transports.views.kgent.deadline import PausableDeadline
-from footlights_transports.views.kgent.pure.messages import ChatMessage, DialogueMode, ErrorCode
-from footlights_transports.views.kgent.pure.reader import AnswerPiece, Failed
+from footlights_transports.views.kgent.pure.messages import MANNERS, ChatMessage, DialogueMode, ErrorCode, SoulEvent
+from footlights_transports.views.kgent.pure.reader import AnswerPiece, Failed, Flush
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES, Templates
 from footlights_transports.views.kgent.responder import Responder
 from footlights_transports.views.kgent.template_workloads import with_templates
@@ -41,9 +42,9 @@ async def answer(
     responder: Responder, said: str = ASKED, mode: str = "reflect", deadline: PausableDeadline | None = None
 ) -> list[AnswerEvent]:
     message = ChatMessage("user", said, mode=DialogueMode(mode))
-    stream = responder.respond(message, responder.tier_of(message), deadline or PausableDeadline(1e6))
-    async with aclosing(stream) as events:
-        return [event async for event in events]
+    order = SoulEvent(message, responder.tier_of(message))
+    async with aclosing(responder.respond(order, deadline or PausableDeadline(1e6))) as events:
+        return [event async for event in events if not isinstance(event, Flush)]
 
 
 def pieces(events: list[AnswerEvent]) -> list[str]:
@@ -95,14 +96,31 @@ async def test_a_dialogue_stream_ends_with_its_session() -> None:
             await anext(stream)
 
 
-async def test_the_persona_of_the_mode_speaks_if_there_is_one() -> None:
-    def script(prompt: Prompt) -> list[Line]:
-        return [Say(prompt.system)]
+@pytest.mark.parametrize("mode", list(DialogueMode))
+async def test_a_mode_tells_any_persona_how_to_answer_and_how_freely(mode: DialogueMode) -> None:
+    prompts: list[Prompt] = []
 
-    personas = {"muse": Persona(text="gentle"), "muse.challenge": Persona(text="stern")}
-    async with open_room(scripted(script), personas=personas, agent="muse") as room:
-        assert pieces(await answer(room.responder, mode="challenge")) == ["stern"]
-        assert pieces(await answer(room.responder, mode="reflect")) == ["gentle"]
+    def script(prompt: Prompt) -> list[Line]:
+        prompts.append(prompt)
+        return [Say("Yes.")]
+
+    muse = Persona(text="gentle", traits={"warmth": 0.8}, sampling=Sampling(temperature=0.1, top_p=0.5))
+    async with open_room(scripted(script), personas={"muse": muse}, agent="muse") as room:
+        await answer(room.responder, mode=mode)
+    (prompt,) = prompts
+    assert prompt.system == f"gentle\nYour traits, from 0 to 1: warmth 0.8.\nHow to answer: {MANNERS[mode].instruction}"
+    expected = {"reflect": 0.7, "advise": 0.3, "challenge": 0.7, "explore": 1.0}[mode]
+    assert (prompt.sampling.temperature, prompt.sampling.top_p) == (expected, 0.5)
+    assert not prompt.tools
+
+
+async def test_the_persona_of_the_mode_speaks_in_its_own_manner_if_there_is_one() -> None:
+    def script(prompt: Prompt) -> list[Line]:
+        return [Say(f"{prompt.system} {prompt.sampling.temperature}")]
+
+    stern = Persona(text="stern", sampling=Sampling(temperature=0.1))
+    async with open_room(scripted(script), personas={"muse": Persona(), "muse.challenge": stern}, agent="muse") as room:
+        assert pieces(await answer(room.responder, mode="challenge")) == ["stern 0.1"]
 
 
 async def test_a_message_that_a_template_answers_is_worth_no_tier() -> None:

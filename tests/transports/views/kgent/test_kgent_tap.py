@@ -45,7 +45,7 @@ async def test_a_native_turn_is_sent_as_a_dialogue() -> None:
         async with observe(house, "?session=shared") as observer, observe(house) as deaf, perturb(house) as sender:
             turn_id = session.begin_turn(ASKED, TurnParams())
             frames = await observer.hear(turn_id)
-            assert [each["event_type"] for each in frames] == ["chunk", "message", "done"]
+            assert [each["event_type"] for each in frames][-3:] == ["chunk", "message", "done"]
             assert only(frames, "message") == [
                 {
                     "content": ANSWERED,

@@ -24,7 +24,13 @@ from footlights.errors import Busy, FootlightsError, InvalidCommand, Registratio
 from footlights.models.budget import BudgetConfig, BudgetTier
 from footlights.token_bucket import TokenBucket
 from footlights_transports.views.kgent.deadline import PausableDeadline
-from footlights_transports.views.kgent.pure.messages import ChatMessage, DialogueMode, ErrorCode, InvalidMessage
+from footlights_transports.views.kgent.pure.messages import (
+    ChatMessage,
+    DialogueMode,
+    ErrorCode,
+    InvalidMessage,
+    SoulEvent,
+)
 from footlights_transports.views.kgent.pure.mirror import HolographicBuffer
 from footlights_transports.views.kgent.pure.reader import AnswerPiece, AnswerText, Committed, Failed
 from footlights_transports.views.kgent.pure.record import speech_of, thoughts_of
@@ -152,7 +158,7 @@ class Conversation:
         try:
             async with self._turn_in_queue():
                 with self._reserved(message) as reservation:
-                    answer = self.responder.respond(message, reservation.tier, self._deadline)
+                    answer = self.responder.respond(SoulEvent(message, reservation.tier), self._deadline)
                     async with aclosing(answer) as events:
                         async for event in events:
                             reservation.note(event)

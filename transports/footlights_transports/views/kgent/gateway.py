@@ -207,7 +207,14 @@ class KgentGateway:
             return turn_id
 
         personas = self.access.stage.personas
-        responder = Responder(chat.session, agent, personas=personas, templates=self._templates, begin_turn=begin_turn)
+        responder = Responder(
+            chat.session,
+            agent,
+            personas=personas,
+            templates=self._templates,
+            tools=self.config.tools,
+            begin_turn=begin_turn,
+        )
         return Conversation(
             responder, self.config, budget=self._budget, tokens=chat.tokens, wall_clock=self._wall_clock
         )

@@ -1,8 +1,9 @@
 """Responder: answers messages in one session, by turns of an agent of the cast or by templates.
 
-Each answer is a turn of the session. If the model reports a rate limit, the responder asks again after 1, 2, 4 …
-seconds; if no model can answer and a template can, the template answers in a turn of its own. After the first word of
-an answer nothing is tried again.
+Each answer is a turn of the session, which asks its models again or the next one by itself. If no model can answer and
+a template can, the template answers in a turn of its own. After the first word of an answer nothing is tried again.
+
+A model is told how to answer in the mode of the dialogue, as a fact of the turn, and nothing of earlier dialogues.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from attrs import evolve
 
 from footlights.errors import ModelError, ModelTimeout, SessionClosed, StreamError
 from footlights.models.budget import BudgetTier
+from footlights.models.prompts import Fact
+from footlights.models.sampling import Sampling
 from footlights.params import Mode, TurnParams
 from footlights.stream.follow import follow
 from footlights_transports.views.kgent.deadline import PausableDeadline
-from footlights_transports.views.kgent.pure.messages import ChatMessage, DialogueMode, ErrorCode
-from footlights_transports.views.kgent.pure.reader import AnswerPiece, DialogueReader, Failed
+from footlights_transports.views.kgent.pure.messages import MANNERS, ChatMessage, DialogueMode, ErrorCode, SoulEvent
+from footlights_transports.views.kgent.pure.reader import AnswerPiece, DialogueReader, Failed, Patience
 from footlights_transports.views.kgent.pure.templates import NO_TEMPLATES
 from footlights_transports.views.kgent.pure.tiers import standard_tier
 from footlights_transports.views.kgent.template_workloads import SMALL_TALK, fallback_name
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
     from footlights_transports.views.kgent.pure.templates import Templates
 
 DEFAULT_STREAM_TIMEOUT = 30.0
-FIRST_DELAY = 1.0
-"""Seconds until the first retry after a model's rate limit; doubled each time."""
 COMMIT_PATIENCE = 5.0
 """Seconds that a turn has to settle after its deadline. Then its dialogue ends without it."""
 
@@ -44,8 +45,9 @@ COMMIT_PATIENCE = 5.0
 class Responder:
     """One agent in one session. `agent` is a persona of the cast; without one the cast's first speaks.
 
-    If `personas` has one named after the agent and the mode (`muse.challenge`), that one speaks in this mode. The cast
-    must have the same `templates`: see `with_templates`. `begin_turn` replaces the session's own.
+    If `personas` has one named after the agent and the mode (`muse.challenge`), that one speaks in this mode, in its
+    own manner. The cast must have the same `templates`: see `with_templates`. With `tools`, turns may use those of the
+    persona. `begin_turn` replaces the session's own.
     """
 
     def __init__(
@@ -55,9 +57,11 @@ class Responder:
         *,
         personas: Collection[str] = (),
         templates: Templates = NO_TEMPLATES,
+        tools: bool = False,
         begin_turn: Callable[[str, TurnParams], str] | None = None,
     ) -> None:
         self.session = session
+        self._mode = Mode.EXECUTION if tools else Mode.CHAT
         self._agent = agent
         self._personas = personas
         self._templates = templates
@@ -81,26 +85,24 @@ class Responder:
             StreamError: the answer broke off after some pieces, or was canceled.
         """
         asked = ChatMessage("user", message, mode=mode)
-        async with aclosing(self.respond(asked, self.tier_of(asked), PausableDeadline(stream_timeout))) as events:
+        order = SoulEvent(asked, self.tier_of(asked))
+        async with aclosing(self.respond(order, PausableDeadline(stream_timeout))) as events:
             async for event in events:
                 if isinstance(event, AnswerPiece):
                     yield event.text
                 elif isinstance(event, Failed):
                     raise _error(event)
 
-    async def respond(
-        self, message: ChatMessage, tier: BudgetTier, deadline: PausableDeadline
-    ) -> AsyncGenerator[AnswerEvent, None]:
+    async def respond(self, order: SoulEvent, deadline: PausableDeadline) -> AsyncGenerator[AnswerEvent, None]:
         """The answer, which ends with one `Committed` or one `Failed`. Closing the generator cancels the turn.
 
         `deadline` is paused while other turns of the session come first. Raises what beginning a turn raises.
         """
-        workload = SMALL_TALK if tier is BudgetTier.DORMANT else None
-        delay = FIRST_DELAY
+        workload = SMALL_TALK if order.tier is BudgetTier.DORMANT else None
         while True:
             failed: Failed | None = None
             async with follow(self.session) as stream:
-                turn_id = self._begin_turn(message.content, self._params(message, tier, workload))
+                turn_id = self._begin_turn(order.message.content, self._params(order, workload))
                 answer = _Answer(self.session, turn_id, stream, deadline)
                 try:
                     while not answer.is_over:
@@ -115,26 +117,26 @@ class Responder:
             if failed is None:
                 return
             is_silent = failed.code is ErrorCode.LLM_UNAVAILABLE and not failed.has_begun
-            if is_silent and failed.is_rate_limit and trio.current_time() + delay < deadline.at:
-                await self._wait(delay)
-                delay *= 2
-            elif is_silent and workload is None and self._templates.fallback(message.mode):
-                tier, workload = BudgetTier.DORMANT, fallback_name(message.mode)
-            else:
+            if not is_silent or workload is not None or not self._templates.fallback(order.message.mode):
                 yield failed
                 return
+            order, workload = evolve(order, tier=BudgetTier.DORMANT), fallback_name(order.message.mode)
 
-    async def _wait(self, seconds: float) -> None:
-        """Wait so long, or until the session is closed."""
-        async with follow(self.session) as stream:
-            with trio.move_on_after(seconds):
-                while await stream.receive_batch():
-                    pass
-
-    def _params(self, message: ChatMessage, tier: BudgetTier, workload: str | None) -> TurnParams:
+    def _params(self, order: SoulEvent, workload: str | None) -> TurnParams:
+        message = order.message
+        params = TurnParams(
+            mode=self._mode,
+            persona=self._agent,
+            tier=order.tier,
+            workload=workload,
+            approvals=message.approvals,
+        )
         of_mode = f"{self._agent}.{message.mode}"
-        persona = of_mode if of_mode in self._personas else self._agent
-        return TurnParams(mode=Mode.CHAT, persona=persona, tier=tier, workload=workload, approvals=message.approvals)
+        if of_mode in self._personas:
+            return evolve(params, persona=of_mode)
+        manner = MANNERS[message.mode]
+        told = Fact("How to answer", manner.instruction)
+        return evolve(params, sampling=Sampling(temperature=manner.temperature), facts=(told,))
 
 
 def _error(failed: Failed) -> FootlightsError:
@@ -157,7 +159,8 @@ class _Answer:
         self._deadline = deadline
         self._is_overdue = False
         self._was_canceled = False
-        self._patience = COMMIT_PATIENCE
+        self._settling = COMMIT_PATIENCE
+        self._patience = Patience()
 
     @property
     def is_over(self) -> bool:
@@ -167,26 +170,32 @@ class _Answer:
         """What happened since the last call; maybe nothing."""
         if not self._is_overdue:
             with trio.move_on_at(self._deadline.latest):
-                return self._read(await self._stream.receive_batch())
+                return self._read(await self._stream.receive_batch_until(self._patience.until))
             self._is_overdue = True
             self._was_canceled = bool(self._session.cancel(self._reader.turn_id))
         # Only the time in here counts: the consumer of the answer may be slow.
         began = trio.current_time()
-        with trio.move_on_at(began + self._patience):
-            batch = await self._stream.receive_batch()
-            self._patience -= trio.current_time() - began
+        with trio.move_on_at(began + self._settling):
+            batch = await self._stream.receive_batch_until(self._patience.until)
+            self._settling -= trio.current_time() - began
             return self._read(batch)
         return [evolve(self._reader.lose_sight(), code=ErrorCode.STREAM_TIMEOUT)]
 
-    def _read(self, batch: list[StreamEvent]) -> list[AnswerEvent]:
+    def _read(self, batch: list[StreamEvent] | None) -> list[AnswerEvent]:
+        """The events of a batch; None if its pieces have waited long enough."""
+        now = trio.current_time()
+        if batch is None:
+            return self._patience.flushes(now)
         if not batch:
             return [self._reader.lose_sight()]
         read = [self._with_timeout(each) for event in batch for each in self._reader.take(event)]
+        for each in read:
+            self._patience.note(each, now)
         if self._reader.is_waiting:
             self._deadline.pause()
         else:
             self._deadline.resume()
-        return read
+        return read + self._patience.flushes(now)
 
     def _with_timeout(self, event: AnswerEvent) -> AnswerEvent:
         if self._was_canceled and isinstance(event, Failed):

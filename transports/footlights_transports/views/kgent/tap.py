@@ -44,10 +44,12 @@ class SessionTap:
             async with follow(self._session, observer=True) as self._stream:
                 if self._is_ending:
                     self._stream.end()
-                while events := await self._stream.receive_batch():
-                    now, new = self._now(), [each for each in events if each.turn_id not in self._skipped]
-                    if written := [each.encode() for event in new for each in self._dialogues.take(event, now)]:
-                        await send(written)
+                while (events := await self._stream.receive_batch_until(self._dialogues.flush_at)) != []:
+                    now, monotonic = self._now(), trio.current_time()
+                    new = [each for each in events or () if each.turn_id not in self._skipped]
+                    written = [each for event in new for each in self._dialogues.take(event, now, monotonic)]
+                    if written := [*written, *self._dialogues.flush(now, monotonic)]:
+                        await send([each.encode() for each in written])
                 # The outcome of open turns is unknown, and every dialogue has an end.
                 await send([each.encode() for each in self._dialogues.lose_sight(self._now())])
         except SessionClosed:

@@ -128,11 +128,6 @@ def test_every_interruption_has_its_code(reason: InterruptReason) -> None:
     assert set(ERROR_CODES) == set(InterruptReason)
 
 
-def test_a_model_rate_limit_is_recognized() -> None:
-    cut = TurnInterrupted(InterruptReason.MODEL_ERROR, "model_rate_limited")
-    assert read(cut, committed(CommitOutcome.FAIL_CLOSED)) == [Failed(ErrorCode.LLM_UNAVAILABLE, is_rate_limit=True)]
-
-
 def test_a_failure_that_says_more_than_its_reason_is_told() -> None:
     why = ErrorInfo("model_key_missing", "inn.example requires a key, and $INN_KEY is not set (HTTP 401).")
     cut = TurnInterrupted(InterruptReason.MODEL_ERROR, why.code, error=why)

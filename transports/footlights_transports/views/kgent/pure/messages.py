@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from footlights.events import JsonValue
+    from footlights.models.budget import BudgetTier
 
 MAX_CORRELATION_CHARS = 128
 _NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
@@ -47,13 +48,30 @@ class DialogueMode(StrEnum):
     """What the user wants of a dialogue."""
 
     REFLECT = "reflect"
-    """To see their own words from outside."""
+    """To hear what they said in other words, and one question."""
     ADVISE = "advise"
-    """Advice on what to do."""
+    """One recommendation, and its reason."""
     CHALLENGE = "challenge"
-    """To be contradicted."""
+    """The strongest objection."""
     EXPLORE = "explore"
-    """To be led further, at length."""
+    """Three different directions, at length."""
+
+
+@frozen
+class Manner:
+    """How an answer in one mode is asked of a model."""
+
+    temperature: float
+    instruction: str
+
+
+MANNERS: Mapping[DialogueMode, Manner] = {
+    DialogueMode.REFLECT: Manner(0.7, "Give back in your own words what was said, and ask one question about it."),
+    DialogueMode.ADVISE: Manner(0.3, "Give one recommendation, and the reason for it."),
+    DialogueMode.CHALLENGE: Manner(0.7, "Raise the strongest objection to what was said."),
+    DialogueMode.EXPLORE: Manner(1.0, "Offer three directions that differ from each other."),
+}
+"""For every persona that has none of its own for the mode."""
 
 
 class ErrorCode(StrEnum):
@@ -118,6 +136,16 @@ class ChatMessage:
             raise InvalidMessage("timestamp must be a number.")
         if not is_correlation_id(self.correlation_id):
             raise InvalidMessage(f"correlation_id must be 1 to {MAX_CORRELATION_CHARS} printable characters.")
+
+
+@frozen
+class SoulEvent:
+    """Order for one answer, from a conversation to its responder. It is never sent."""
+
+    message: ChatMessage
+    tier: BudgetTier
+    """What the answer may cost."""
+    event_type: Literal["DIALOGUE_TURN"] = "DIALOGUE_TURN"
 
 
 EventKind = Literal["chunk", "message", "error", "done"]

@@ -9,12 +9,12 @@ joined pieces are always the text of the turn.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from attrs import frozen
 
 from footlights.authority.approval_news import approval_news
-from footlights.errors import RateLimitError
 from footlights.events import (
     CommitFinal,
     CommitOutcome,
@@ -66,6 +66,8 @@ class AnswerPiece:
     """The next piece of the answer's text."""
 
     text: str
+    is_last: bool = False
+    """Whether no other follows, as behind the text of a template."""
 
 
 @frozen
@@ -104,16 +106,42 @@ class Failed:
     """The reason; None for a cancellation."""
     has_begun: bool = False
     """Whether a part of the answer was emitted, or an empty answer was complete."""
-    is_rate_limit: bool = False
-    """Whether the model refused because of its own rate limit, and may be asked again later."""
     meaning: str | None = None
     """What is wrong, where that is known better than by the standard text of the code."""
     cause: str | None = None
     """The code of the failure of the turn, such as `model_unreachable`."""
 
 
-AnswerEvent: TypeAlias = AnswerPiece | AnswerText | Committed | Failed
+@frozen
+class Flush:
+    """The pieces so far are to be sent, without waiting for more."""
+
+
+AnswerEvent: TypeAlias = AnswerPiece | Flush | AnswerText | Committed | Failed
 """An answer is pieces, `AnswerText`, `Committed`; `Failed` may end it at any point before that."""
+
+MAX_WAIT = 0.1
+"""Seconds that a piece may wait for more, to become a chunk with them."""
+
+
+class Patience:
+    """When the pieces of one answer have waited long enough: the first at once, each later one after `MAX_WAIT`."""
+
+    def __init__(self) -> None:
+        self.until = inf
+        """When the piece that has waited for longest has."""
+        self._wait = 0.0
+
+    def note(self, event: AnswerEvent, now: float) -> None:
+        if isinstance(event, AnswerPiece) and not event.is_last and self.until == inf:
+            self.until, self._wait = now + self._wait, MAX_WAIT
+
+    def flushes(self, now: float) -> list[AnswerEvent]:
+        """A flush, if it is time for one."""
+        if self.until > now:
+            return []
+        self.until = inf
+        return [Flush()]
 
 
 class DialogueReader:
@@ -181,15 +209,14 @@ class DialogueReader:
 
     def _piece(self, text: str) -> AnswerPiece:
         self._end += len(text)
-        return AnswerPiece(text)
+        return AnswerPiece(text, is_last=self._template is not None)
 
     def _outcome(self, commit: CommitFinal) -> AnswerEvent:
         if self._interrupted is not None:
             reason, why = self._interrupted.reason, self._interrupted.error
             says_more = why is not None and why != known(UNSPECIFIC.get(reason))
             cause, meaning = (why.code, why.message) if why is not None and says_more else (None, None)
-            is_rate_limit = self._interrupted.detail == RateLimitError.code
-            return Failed(ERROR_CODES[reason], self._has_begun, is_rate_limit, _MEANINGS.get(reason, meaning), cause)
+            return Failed(ERROR_CODES[reason], self._has_begun, _MEANINGS.get(reason, meaning), cause)
         if self._final is None:
             return Failed(ErrorCode.SESSION_EXPIRED, self._has_begun)
         if commit.commit_outcome is not CommitOutcome.OK:

@@ -25,7 +25,10 @@ class ChatFluxConfig:
     emit_thoughts: bool = False
     """Whether each chunk of a completed dialogue is a THOUGHT turn in the trace, before its SPEECH."""
     buffer_chunks: int = 5
-    """Pieces of text that are joined into one chunk."""
+    """Pieces of text that are joined into one chunk. The first words and those that wait for 100 ms are not held back
+    for more."""
+    tools: bool = False
+    """Whether a dialogue may use the tools of its persona."""
     stream_timeout: float = 30.0
     """Deadline of an answer, from when its dialogue begins. The time that it waits for earlier turns of the session
     does not count."""

@@ -1,6 +1,6 @@
 """Dialogue writer: translates the events of an answer into the chat events of one dialogue.
 
-    writer.take(event, now)      pieces joined into chunks, then `message` or `error`, then `done`
+    writer.take(event, now)      pieces joined into chunks, by number and until a flush, then `message` or `error`, then `done`
     writer.fail(code, now)       `error`, `done`
     writer.abort(code, now)      the same, unless the dialogue is already done
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from footlights_transports.views.kgent.pure.messages import RECOVERY, ChatEvent, ErrorCode
-from footlights_transports.views.kgent.pure.reader import AnswerPiece, AnswerText, Committed, Failed
+from footlights_transports.views.kgent.pure.reader import AnswerPiece, AnswerText, Committed, Failed, Flush
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,8 @@ class DialogueWriter:
                 self._pieces.append(text)
                 # A full chunk does not wait for the next piece, so the final chunk may be empty.
                 return self._rest(now) if len(self._pieces) == self._buffer_chunks else []
+            case Flush():
+                return self._rest(now)
             case AnswerText():
                 return [self._chunk(now, final=True)]
             case Committed():
