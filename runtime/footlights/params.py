@@ -76,11 +76,11 @@ def _answers(value: object) -> Mapping[str, bool]:
     return MappingProxyType(dict(cast("Mapping[str, bool]", value)))
 
 
-def _facts(value: Iterable[Fact]) -> tuple[Fact, ...]:
-    facts = tuple(value)
-    if not all(isinstance(each, Fact) for each in facts):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
+def _facts(value: object) -> tuple[Fact, ...]:
+    facts = tuple(cast("Iterable[object]", value)) if isinstance(value, Iterable) else (value,)
+    if not all(isinstance(each, Fact) for each in facts):
         raise InvalidCommand("facts must be a list of Fact.")
-    return facts
+    return cast("tuple[Fact, ...]", facts)
 
 
 def _about(value: object) -> Mapping[str, JsonValue]:

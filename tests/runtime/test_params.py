@@ -91,6 +91,8 @@ def test_without_a_word_a_turn_queues_and_may_use_tools() -> None:
         {"approvals": 5},
         {"approvals": "a"},
         {"approvals": [("a-000001", True)]},
+        {"facts": None},
+        {"facts": "Weather"},
         {"approvals": {f"a-{number:06d}": True for number in range(33)}},
     ],
 )

@@ -22,12 +22,13 @@ from footlights_transports.views.native.view import NativeView
 from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from trio_websocket import WebSocketConnection
 
     from footlights import BudgetConfig, Limits
     from footlights.models.model import Model
+    from footlights.tools.tool import Tool
     from footlights_transports.access.policy import AccessPolicy
     from footlights_transports.server.listening import Listening
     from footlights_transports.views.base.view import Mount
@@ -76,10 +77,11 @@ async def open_chat_house(
     limits: Limits | None = None,
     budget: BudgetConfig | None = None,
     keeper: Keeper | None = None,
+    tools: Iterable[Tool] = (),
     goodbye: float = 5.0,
     **stage_options: Any,
 ) -> AsyncGenerator[ChatHouse]:
-    cast = standard_cast(model or ScriptedModel(lambda _: [Say(ANSWERED)]), budget=budget)
+    cast = standard_cast(model or ScriptedModel(lambda _: [Say(ANSWERED)]), tools=tools, budget=budget)
     cast = with_templates(cast, STANDARD_TEMPLATES)
     async with open_stage(cast, limits=limits, **stage_options) as stage, trio.open_nursery() as nursery:
         access = SessionAccess(stage, policy)

@@ -177,6 +177,15 @@ def test_a_model_and_a_persona_may_have_sampling_settings(folder: Path) -> None:
     assert cast.personas["odo"].sampling == Sampling(top_p=0.9, seed=7)
 
 
+def test_a_persona_may_have_traits(folder: Path) -> None:
+    told = f'{SAMPLED}[personas.odo.traits]\nwarmth = 0.8\n"dry wit" = 1\n'
+    persona = load_config(written(folder, told)).cast.personas["odo"]
+    assert persona.system == "You are brief.\nYour traits, from 0 to 1: warmth 0.8, dry wit 1."
+    refused = "personas.odo.traits must be a table of numbers from 0 to 1."
+    assert refused in "\n".join(problems(written(folder, told.replace("0.8", "8"))))
+    assert "weights from 0 to 1, by name" in "\n".join(problems(written(folder, told.replace("dry wit", "\\n"))))
+
+
 def test_what_no_model_takes_as_sampling_is_a_problem_with_its_line(folder: Path) -> None:
     wrong = SAMPLED.replace("0.6", "3").replace("top_p", "top_k").replace("60", "0")
     told = "\n".join(problems(written(folder, wrong)))

@@ -9,9 +9,10 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed, ConnectionRejected
 
-from footlights import BudgetConfig, EventType, ModelError, SessionParams, TurnParams
+from footlights import BudgetConfig, EventType, ModelError, SessionParams, SideEffects, TurnParams
 from footlights.models.model import ModelTraits
-from footlights_actors import Fail, Say, ScriptedModel, Stall
+from footlights.tools.decorator import tool
+from footlights_actors import Call, Fail, Say, ScriptedModel, Stall
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.store import ContentStore, new_key
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import Prompt
+    from footlights_actors import Line
 
 
 def saying(*lines: Any) -> ScriptedModel:
@@ -61,6 +63,48 @@ async def test_the_payloads_of_a_dialogue() -> None:
         assert only(frames, "done") == [{"total_chunks": len(chunks), "correlation_id": "client-uuid-123"}]
         assert all(isinstance(each["timestamp"], float) for each in frames)
         assert sender.frames == []
+
+
+@tool(cancel_safe=True, side_effects=SideEffects.NONE)
+async def count_rooms() -> int:
+    """Count the rooms."""
+    return 3
+
+
+async def test_tools_are_offered_by_a_setting_and_only_what_acted_is_a_cause() -> None:
+    def script(prompt: Prompt) -> list[Line]:
+        if not prompt.tools:
+            return [Say("I have no tools.")]
+        return [Say("Three.")] if prompt.exchanges or prompt.user == "Why?" else [Call("count_rooms")]
+
+    for tools, answers in ((False, ["I have no tools."] * 3), (True, ["Three."] * 3)):
+        async with (
+            open_chat_house(ScriptedModel(script), ChatFluxConfig(tools=tools), tools=[count_rooms]) as house,
+            observe(house) as observer,
+            perturb(house, "?session=mine") as sender,
+        ):
+            heard: list[str] = []
+            for number, said in enumerate(("How many rooms are free?", "Why?", "Why?")):
+                await sender.send(said, correlation_id=f"c-{number}")
+                heard += [each["content"] for each in only(await observer.hear(f"c-{number}"), "message")]
+            assert heard == answers
+            trace = house.gateway._sessions["mine"].conversations["default"].trace
+            first, *others = [each.id for each in trace.events]
+            assert [trace.cone(each) for each in others] == [{first} if tools else set()] * 2
+
+
+async def test_the_mirror_can_be_observed_and_tells_nothing_that_was_said() -> None:
+    async with open_chat_house() as house, perturb(house) as sender, observe(house) as observer:
+        await sender.send(correlation_id="a")
+        turn_id = only(await observer.hear("a"), "message")[0]["turn_id"]
+        async with observe(house, "?mirror=1") as watcher:
+            kept = await watcher.receive()
+            assert (kept["id"], kept["turn_type"], kept["entropy_cost"]) == (turn_id, "SPEECH", 0.01)
+            await sender.send("hello", correlation_id="b")
+            template = await watcher.receive()
+            assert (template["source"], template["state_hash_pre"]) == ("kgent-template", kept["state_hash_post"])
+            assert "content" not in kept.keys() | template.keys()
+            assert not {ANSWERED, ASKED, "DIALOGUE_TURN"} & {*map(str, (*kept.values(), *template.values()))}
 
 
 async def test_mode_and_correlation_id_have_defaults() -> None:

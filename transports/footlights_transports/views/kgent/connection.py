@@ -50,7 +50,7 @@ def accept_observer(gateway: KgentGateway, visitor: Visitor) -> Accepted:
     user, agent, query = visitor.user, visitor.names["agent"], kgent.read_observe_query(visitor.query)
     room = gateway.room(user, agent)
     tap = None if query.session is None else gateway.tap(user, agent, query.session)
-    observer = room.observe(query.after)
+    observer = room.watch() if query.mirror else room.observe(query.after)
     return Accepted(partial(ObserveConnection, gateway, observer, tap), HEADERS, observer.leave)
 
 

@@ -92,8 +92,8 @@ class _Reservation:
 class Conversation:
     """The dialogues of one responder. Raises `RegistrationError` if `session_tokens` do not suffice for a whisper.
 
-    `budget` should be the cast's own. `tokens` is the session's bucket, if several conversations share it.
-    `wall_clock` returns seconds since the epoch.
+    `budget` should be the cast's own. `tokens` is the session's bucket, if several conversations share it. `reflect` is
+    called with each turn, instead of its own mirror. `wall_clock` returns seconds since the epoch.
     """
 
     def __init__(
@@ -103,17 +103,21 @@ class Conversation:
         *,
         budget: BudgetConfig | None = None,
         tokens: TokenBucket | None = None,
+        reflect: Callable[[Turn], None] | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.responder = responder
         self.config = config or ChatFluxConfig()
         self.trace = TraceMonoid(MAX_TRACE)
         self.mirror = HolographicBuffer()
+        self._reflect = reflect or self.mirror.reflect
         self._budget = budget or BudgetConfig()
         self._tokens = tokens or session_tokens(self.config)
         self._wall_clock = wall_clock
         self._stamp = 0.0
         self._last_speech: Turn | None = None
+        self._last_act = ""
+        """The id of the last speech whose turn may have changed the world."""
         self._deadline = PausableDeadline(0.0)
         """Of the dialogue that runs."""
         self._turnstile = trio.Semaphore(1)
@@ -259,12 +263,15 @@ class Conversation:
         """Append the turns of a completed dialogue. Nothing waits in here: the trace has all of them or none."""
         speech = speech_of(answer, self._last_speech, now)
         thoughts = thoughts_of(speech, writer.chunks) if self.config.emit_thoughts else []
-        cause = () if self._last_speech is None else (self._last_speech.id,)
+        # No prompt contains an earlier dialogue, but its facts are made from the world that earlier acts left.
+        cause = (self._last_act,) if self._last_act in self.trace else ()
         for turn in (*thoughts, speech):
             self.trace.append_mut(turn, cause)
-            self.mirror.reflect(turn)
+            self._reflect(turn)
             cause = (turn.id,)
         self._last_speech = speech
+        if answer.acted:
+            self._last_act = speech.id
 
     def _refusal(
         self, writer: DialogueWriter, error: FootlightsError, sender_wait: Callable[[], int]

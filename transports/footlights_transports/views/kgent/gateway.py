@@ -216,7 +216,12 @@ class KgentGateway:
             begin_turn=begin_turn,
         )
         return Conversation(
-            responder, self.config, budget=self._budget, tokens=chat.tokens, wall_clock=self._wall_clock
+            responder,
+            self.config,
+            budget=self._budget,
+            tokens=chat.tokens,
+            reflect=lambda turn: self.room(user, agent).reflect(turn),
+            wall_clock=self._wall_clock,
         )
 
     def _message_limit(self, user: User) -> TokenBucket:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
 import trio
 
 from footlights.errors import Detached
 from footlights.stream.outbox import DetachReason
 from footlights_transports.views.kgent.pure.messages import InvalidMessage
+from footlights_transports.views.kgent.pure.mirror import HolographicBuffer
 from footlights_transports.views.kgent.pure.wire import AFTER_DONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage
+    from footlights_transports.views.kgent.pure.record import Turn
 
 MAX_KEPT = 64
 """Finished dialogues that a room keeps for observers that come back."""
@@ -60,6 +63,7 @@ class Room:
         """By correlation id, in the order in which they began."""
         self._finished: dict[Dialogue, None] = {}
         """Those of them that are over, in the order in which they ended."""
+        self.mirror = HolographicBuffer()
         self._observers: dict[Observer, None] = {}
         self._news = trio.Event()
 
@@ -95,6 +99,11 @@ class Room:
         self._finished[dialogue] = None
         self.forget()
 
+    def reflect(self, turn: Turn) -> None:
+        """Publish a turn in the mirror."""
+        self.mirror.reflect(turn)
+        self.wake()
+
     def forget(self) -> None:
         """Drop dialogues whose session has ended; if there are still too many, those that ended first."""
         for each in list(self._finished):
@@ -129,6 +138,12 @@ class Room:
             is_after = is_after or name in known
             if is_after or not dialogue.is_over:
                 observer.add(dialogue, known.get(name, 0))
+        self._observers[observer] = None
+        return observer
+
+    def watch(self) -> MirrorObserver:
+        """An observer of the mirror, from the oldest turn that it keeps."""
+        observer = MirrorObserver(self)
         self._observers[observer] = None
         return observer
 
@@ -197,3 +212,17 @@ class Observer:
             else:
                 self._positions[dialogue] = max(seen, len(dialogue.encoded))
         return batch
+
+
+class MirrorObserver(Observer):
+    """Reads the mirror in place of the dialogues. It misses what the mirror drops before it is taken."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(room, {})
+        self._watcher = room.mirror.join()
+
+    def add(self, dialogue: Dialogue, seen: int = 0) -> None:
+        """Its content is not for this observer."""
+
+    def _take(self) -> list[bytes]:
+        return [orjson.dumps(each) for each in self._watcher.take()]

@@ -68,6 +68,14 @@ def test_turns_that_depend_on_each_other_do_not_commute() -> None:
     assert one.depends_on("b") == {"a"}
 
 
+def test_the_causal_cone_of_a_turn_is_all_that_it_depends_on() -> None:
+    trace = trace_of((turn("a"), ()), (turn("b"), ("a",)), (turn("c"), ("a", "b")), (turn("d"), ()))
+    assert [trace.cone(each) for each in "abcd"] == [set(), {"a"}, {"a", "b"}, set()]
+    assert "d" in trace
+    with pytest.raises(UnlawfulTrace):
+        trace.cone("e")
+
+
 def test_duplicate_ids_are_refused_and_change_nothing() -> None:
     trace = trace_of((turn("a", "first"), ()))
     with pytest.raises(UnlawfulTrace):

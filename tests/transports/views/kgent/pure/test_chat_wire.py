@@ -122,6 +122,7 @@ def test_an_observe_query() -> None:
     assert read_observe_query("correlation_id=a&after=3&correlation_id=b&session=s") == ObserveQuery(
         {"a": 3, "b": 0}, "s"
     )
+    assert read_observe_query("mirror=1") == ObserveQuery({}, mirror=True)
     assert read_observe_query("correlation_id=a&after=done") == ObserveQuery({"a": AFTER_DONE})
 
 
@@ -133,6 +134,8 @@ def test_an_observe_query() -> None:
         "correlation_id=a&after=-1",
         "correlation_id=a&after=²",
         "what=1",
+        "mirror=0",
+        "mirror=1&session=s",
         "session",
         "a;b",
         "&".join(f"correlation_id={number}" for number in range(65)),

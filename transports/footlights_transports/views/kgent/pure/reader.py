@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from attrs import frozen
 
-from footlights.authority.approval_news import approval_news
+from footlights.authority.approval_news import ApprovalState, approval_news
 from footlights.events import (
     CommitFinal,
     CommitOutcome,
     Ext,
     InterruptReason,
     TokenDelta,
+    ToolCallResult,
     TurnAccepted,
     TurnFinal,
     TurnInterrupted,
@@ -92,6 +93,8 @@ class Committed:
     """Whether the text was cut at its limit of tokens."""
     approvals: tuple[ApprovalNews, ...] = ()
     """What the commit says about acts that need an approval."""
+    acted: bool = False
+    """Whether a tool ran or something was approved, so that the commit may have changed the world."""
 
     @property
     def entropy_cost(self) -> float:
@@ -155,6 +158,7 @@ class DialogueReader:
         self._end = 0
         self._has_gap = False
         self._template: TemplateUse | None = None
+        self._acted = False
         self._final: TurnFinal | None = None
         self._interrupted: TurnInterrupted | None = None
 
@@ -176,6 +180,8 @@ class DialogueReader:
                 if rest := final.text[self._end :]:
                     yield self._piece(rest)
                 yield AnswerText(self._tokens)
+            case ToolCallResult():
+                self._acted = True
             case TurnInterrupted() as interrupted:
                 self._interrupted = interrupted
             case CommitFinal() as commit:
@@ -223,6 +229,7 @@ class DialogueReader:
             meaning = " ".join([_NOT_COMMITTED, *(each.message for each in commit.issues[:1])])
             cause = commit.issues[0].code if commit.issues else None
             return Failed(ErrorCode.LLM_UNAVAILABLE, self._has_begun, meaning=meaning, cause=cause)
+        news = approval_news(commit)
         return Committed(
             self.turn_id,
             self._final.text,
@@ -230,7 +237,8 @@ class DialogueReader:
             commit.commit_digest,
             self._template,
             self._final.cut,
-            approval_news(commit),
+            news,
+            self._acted or any(each.state is ApprovalState.APPROVED for each in news),
         )
 
 

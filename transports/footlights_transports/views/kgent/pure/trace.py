@@ -62,6 +62,17 @@ class TraceMonoid:
             raise UnlawfulTrace("There is no such turn in the trace.")
         return self._graph[turn_id][1] & self._graph.keys()
 
+    def cone(self, turn_id: str) -> frozenset[str]:
+        """The causal cone of a turn: all turns that it depends on. Raises `UnlawfulTrace`."""
+        found, unseen = frozenset[str](), self.depends_on(turn_id)
+        while unseen:
+            found |= unseen
+            unseen = frozenset[str]().union(*map(self.depends_on, unseen)) - found
+        return found
+
+    def __contains__(self, turn_id: str) -> bool:
+        return turn_id in self._graph
+
     def __len__(self) -> int:
         return len(self._graph)
 

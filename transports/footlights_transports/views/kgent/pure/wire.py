@@ -70,6 +70,8 @@ class ObserveQuery:
     """The last sequence that it has of each dialogue; 0 for none, `AFTER_DONE` for `done`."""
     session: str | None = None
     """A session of which it wants the turns that the gateway did not begin."""
+    mirror: bool = False
+    """Whether it wants the turns of the record without their content, in place of all that."""
 
 
 class Unreadable(InvalidMessage):
@@ -92,14 +94,19 @@ def read_perturb_query(query: str) -> PerturbQuery:
 
 
 def read_observe_query(query: str) -> ObserveQuery:
-    """`session=…`, and `correlation_id=…&after=…` for each dialogue to continue; `after` defaults to 0.
+    """`mirror=1`; or `session=…`, and `correlation_id=…&after=…` for each dialogue to continue; `after` defaults to 0.
 
     Raises `InvalidCommand`.
     """
     after: dict[str, int] = {}
     named: str | None = None
     session: str | None = None
-    for name, value in _pairs(query, {"correlation_id", "after", "session"}, once={"session"}):
+    pairs = _pairs(query, {"correlation_id", "after", "session", "mirror"}, once={"session", "mirror"})
+    if "mirror" in dict(pairs):
+        if pairs != [("mirror", "1")]:
+            raise InvalidCommand("mirror must be 1, and stand alone.")
+        return ObserveQuery(after, mirror=True)
+    for name, value in pairs:
         if name == "session":
             session = value
         elif name == "correlation_id":

@@ -1,6 +1,6 @@
 """Dialogue writer: translates the events of an answer into the chat events of one dialogue.
 
-    writer.take(event, now)      pieces joined into chunks, by number and until a flush, then `message` or `error`, then `done`
+    writer.take(event, now)      pieces joined into chunks, then `message` or `error`, then `done`
     writer.fail(code, now)       `error`, `done`
     writer.abort(code, now)      the same, unless the dialogue is already done
 
