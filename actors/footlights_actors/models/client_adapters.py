@@ -36,6 +36,8 @@ _END = object()
 class ModelClient:
     """Any model as an `LLMClient`. It loads the model on first use, and offers it no tools. The caller unloads it.
 
+    The model has its own sampling settings beside the temperature. With a seed among them, `generate` and
+    `generate_stream` give the same text, if the model can repeat itself.
     An answer that is not complete after `stream_timeout` seconds ends with a `TimeoutError`. An answer with more than
     `max_tokens` pieces is cut there.
     """
@@ -53,8 +55,7 @@ class ModelClient:
     ) -> LLMResponse:
         """The complete answer."""
         tally = _Tally()
-        prompt = Prompt(user, system, sampling=Sampling(temperature=temperature), max_tokens=max_tokens)
-        async with aclosing(self._stream(prompt, tally)) as stream:
+        async with aclosing(self._stream(self._prompt(system, user, temperature, max_tokens), tally)) as stream:
             text = "".join([piece async for piece in stream])
         return LLMResponse(text, tally.tokens_used, self._model.model_id)
 
@@ -66,10 +67,14 @@ class ModelClient:
         max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> AsyncGenerator[str, None]:
         """The answer as it arrives. Closing the generator stops the model."""
-        prompt = Prompt(user, system, sampling=Sampling(temperature=temperature), max_tokens=max_tokens)
+        prompt = self._prompt(system, user, temperature, max_tokens)
         async with aclosing(self._stream(prompt, _Tally())) as stream:
             async for piece in stream:
                 yield piece
+
+    def _prompt(self, system: str, user: str, temperature: float, max_tokens: int) -> Prompt:
+        sampling = Sampling(temperature=temperature).over(self._model.traits.sampling)
+        return Prompt(user, system, sampling=sampling, max_tokens=max_tokens)
 
     async def _stream(self, prompt: Prompt, tally: _Tally) -> AsyncGenerator[str, None]:
         # No cancel scope stays open over a yield: the consumer may run the next step in another scope.

@@ -64,7 +64,7 @@ def test_the_keys_come_from_a_file_or_the_environment(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text(new_key())
     file = written(tmp_path, '[chat]\ncontent_folder = "kept"\ncontent_keys_file = "keys"\n')
     assert isinstance(view_of(load_config(file), KgentView).keeper, ContentStore)
-    file = written(tmp_path, '[chat]\ncontent_folder = "kept"\n')
+    file = written(tmp_path, '[chat]\ncontent_folder = "kept"\ncontent_days = 30\n')
     keeper = view_of(load_config(file, {CONTENT_KEYS_VARIABLE: new_key()}), KgentView).keeper
     assert isinstance(keeper, ContentStore)
 
@@ -78,7 +78,8 @@ def test_without_a_key_the_server_does_not_start_and_says_why(tmp_path: Path) ->
 
 
 def test_keys_without_a_folder_are_of_no_use(tmp_path: Path) -> None:
-    assert "of no use" in problem(written(tmp_path, '[chat]\ncontent_keys_file = "keys"\n'))
+    for line in ('content_keys_file = "keys"', "content_days = 30"):
+        assert "of no use" in problem(written(tmp_path, f"[chat]\n{line}\n"))
 
 
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

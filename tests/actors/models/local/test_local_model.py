@@ -20,6 +20,7 @@ from footlights.events import WarmState
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.sampling import Sampling
 from footlights_actors import standard_cast
+from footlights_actors.models.client_adapters import ModelClient
 from footlights_actors.models.local.model import LocalModel
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ POUR = ToolOffer(
 @pytest.fixture(scope="module")
 def shared(smollm2: Path) -> Generator[LocalModel]:
     """One process for all tests of this file; each of them loads it if the one before has not."""
-    model = LocalModel(smollm2, model_id="smollm2", tool_choice="required")
+    model = LocalModel(smollm2, model_id="smollm2", tool_choice="required", sampling=Sampling(seed=7))
     yield model
     trio.run(model.unload)
 
@@ -103,6 +104,14 @@ async def test_without_temperature_it_says_the_same_again(model: LocalModel) -> 
     first = _text(await _all(model, ROOM))
     assert first
     assert _text(await _all(model, ROOM)) == first
+
+
+async def test_with_a_seed_the_joined_stream_is_the_whole_answer(model: LocalModel) -> None:
+    client, asked = ModelClient(model), ("", "Name ten animals.", 1.5, 12)
+    await client.generate(*asked)  # as above
+    whole = (await client.generate(*asked)).text
+    assert whole
+    assert "".join([piece async for piece in client.generate_stream(*asked)]) == whole
 
 
 async def test_while_it_reads_it_gives_signs_of_life(model: LocalModel) -> None:

@@ -68,12 +68,26 @@ class Notebook:
     kept: list[tuple[str, str, str, str]] = Factory(list[tuple[str, str, str, str]])
     error: Exception | None = None
     seconds: float = 0
+    expired_at: list[float] = Factory(list[float])
+
+    async def expire(self) -> None:
+        self.expired_at.append(trio.current_time())
+        if self.error is not None:
+            raise self.error
 
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
         await trio.sleep(self.seconds)
         if self.error is not None:
             raise self.error
         self.kept.append((session_id, turn_id, said, answered))
+
+
+async def test_old_content_is_deleted_every_hour_also_if_it_fails(quiet_clock: MockClock) -> None:
+    notebook = Notebook(error=ValueError("no disk"))
+    async with open_gateway(keeper=notebook):
+        began = trio.current_time()
+        await trio.sleep(7_201)
+    assert [each - began for each in notebook.expired_at] == [0, 3_600, 7_200]
 
 
 @asynccontextmanager

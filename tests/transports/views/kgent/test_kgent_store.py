@@ -187,6 +187,31 @@ async def test_erasing_removes_the_rest_of_an_interrupted_rotation(tmp_path: Pat
     assert files_in(tmp_path) == []
 
 
+async def test_a_dialogue_is_deleted_when_it_is_older_than_the_setting_says(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    key, lost = new_key(), new_key()
+    store = ContentStore(tmp_path, [key], days=2, wall_clock=lambda: now)
+    await ContentStore(tmp_path, [lost], wall_clock=lambda: now).keep(*astuple(OTHER))
+    await store.keep(*astuple(FIRST))
+    now += 86_400
+    await store.keep(*astuple(SECOND))
+    await store.expire()
+    assert await store.read("ann:diary") == [FIRST, SECOND]
+    assert len(files_in(tmp_path)) == 2
+    now += 86_400 + 1
+    assert await store.read("ann:diary") == [SECOND], "it is not read any more, even before it is deleted"
+    (tmp_path / "left.fresh").write_bytes(b"of an interrupted rotation")
+    newer = ContentStore(tmp_path, [new_key(), key], days=2, wall_clock=lambda: now)
+    await newer.expire()
+    (file,) = files_in(tmp_path)
+    assert file.read_bytes().count(b"\n") == 1
+    assert await newer.read("ann:diary") == [SECOND]
+    await newer.rotate()
+    now += 86_400
+    await newer.expire()
+    assert files_in(tmp_path) == [], "a new seal does not make it younger"
+
+
 async def test_erasing_an_empty_store_erases_nothing(tmp_path: Path) -> None:
     store = ContentStore(tmp_path / "kept", [new_key()])
     assert await store.erase("ann:diary") is False

@@ -7,9 +7,11 @@ the gateway forgets it; with consent, a store keeps what was said, encrypted.
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -17,6 +19,7 @@ from attrs import Factory, define
 
 from footlights.checks import listed
 from footlights.errors import InvalidCommand, UnknownSession
+from footlights.failures import contained, report
 from footlights.params import SessionParams
 from footlights.session.core import SessionState
 from footlights.token_bucket import TokenBucket
@@ -39,8 +42,12 @@ if TYPE_CHECKING:
     from footlights_transports.views.kgent.pure.templates import Templates
     from footlights_transports.views.kgent.pure.wire import PerturbQuery
 
+log = logging.getLogger("footlights.kgent")
+
 SWEEP = 5.0
 """Seconds between two sweeps, which forget what belongs to ended sessions."""
+EXPIRY = 3_600.0
+"""Seconds between two deletions of stored content that is too old."""
 MAX_BEGUN = 1_024
 """Turn ids that a session remembers for each agent: far more than an observer may lag behind."""
 
@@ -54,6 +61,10 @@ class Keeper(Protocol):
 
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
         """Store one completed dialogue. Raises `FootlightsError`."""
+        ...
+
+    async def expire(self) -> None:
+        """Delete what is too old. Raises `FootlightsError`."""
         ...
 
 
@@ -125,6 +136,7 @@ class KgentGateway:
         """Run dialogues until cancelled. Open dialogues then end with SESSION_EXPIRED."""
         try:
             async with trio.open_nursery() as self.tasks:
+                self.tasks.start_soon(self._expire_content)
                 task_status.started()
                 while True:
                     await trio.sleep(SWEEP)
@@ -229,6 +241,12 @@ class KgentGateway:
         burst, seconds = self.config.message_burst, self.config.message_burst * 60 / self.config.messages_per_minute
         limit = TokenBucket(burst, seconds, trio.current_time())
         return limit if user.name is None else self._messages.setdefault(user, limit)
+
+    async def _expire_content(self) -> None:
+        while self.keeper is not None:
+            with contained(partial(report, log, "old content could not be deleted")):
+                await self.keeper.expire()
+            await trio.sleep(EXPIRY)
 
     def _sweep(self) -> None:
         for session_id, chat in list(self._sessions.items()):

@@ -4,9 +4,10 @@
     await store.keep(session_id, turn_id, said, answered)
     await store.erase(session_id)
 
-One file for each session, one encrypted line for each dialogue. Without a key nothing is written, and nothing can be
-read. Erasing a session unlinks its file; destroying the keys erases everything, in copies and backups too. Several
-processes may use one folder: a process that changes something locks the folder, and the others wait for the lock.
+One file for each session, one encrypted line for each dialogue, which has the time of its encryption in the clear.
+Without a key nothing is written, and nothing can be read. Erasing a session unlinks its file; destroying the keys
+erases everything, in copies and backups too. Several processes may use one folder: a process that changes something
+locks the folder, and the others wait for the lock.
 
 It needs the extra `content`.
 """
@@ -14,8 +15,11 @@ It needs the extra `content`.
 from __future__ import annotations
 
 import os
+import time
+from base64 import urlsafe_b64decode
 from functools import partial
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,6 +43,7 @@ _SUFFIX = ".sealed"
 _FRESH = ".fresh"
 """A file that is being encrypted with the newest key."""
 _PRIVATE = 0o600
+_DAY = 86_400.0
 _RETRY = 0.02
 """Seconds until the lock of another process is tried again."""
 
@@ -96,10 +101,18 @@ def keys_from_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
 class ContentStore:
     """A folder of encrypted files, created if it does not exist. Raises `ContentKeyError` for invalid keys.
 
-    Its methods raise `ContentUnavailable` if the folder cannot be used.
+    A dialogue that is older than `days` is not read any more, and `expire` deletes it. The methods raise
+    `ContentUnavailable` if the folder cannot be used.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], keys: Sequence[str]) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        keys: Sequence[str],
+        *,
+        days: float = inf,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         if not keys:
             raise ContentKeyError("Content is kept only encrypted, and there is no key.")
         try:
@@ -107,6 +120,8 @@ class ContentStore:
         except ValueError:
             raise ContentKeyError("A key of kept content is invalid: a key is 32 bytes in URL-safe base64.") from None
         self._folder = Path(folder)
+        self._seconds = days * _DAY
+        self._wall_clock = wall_clock
         self._limiter = trio.CapacityLimiter(1)
 
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
@@ -116,7 +131,7 @@ class ContentStore:
         """
         kept = Kept(session_id, turn_id, said, answered)
         await self._in_thread(
-            lambda: self._append(session_id, self._seals.encrypt(orjson.dumps(asdict(kept)))), may_leave=True
+            lambda: self._append(session_id, self._sealed(orjson.dumps(asdict(kept)))), may_leave=True
         )
 
     async def sessions(self) -> list[str]:
@@ -134,6 +149,10 @@ class ContentStore:
     async def erase_all(self) -> int:
         """Erase everything; returns how many sessions there were."""
         return await self._in_thread(lambda: self._erase(self._files(_SUFFIX)) + self._erase(self._files(_FRESH)))
+
+    async def expire(self) -> None:
+        """Delete the dialogues that are too old. It needs no key that fits, and waits for no disk if it is canceled."""
+        await self._in_thread(self._expire, may_leave=True)
 
     async def rotate(self) -> int:
         """Encrypt everything with the newest key, so that older keys can be destroyed; returns how many sessions.
@@ -204,6 +223,9 @@ class ContentStore:
             file.flush()
             os.fsync(file.fileno())
 
+    def _sealed(self, data: bytes) -> bytes:
+        return self._seals.encrypt_at_time(data, int(self._wall_clock()))
+
     def _opens(self, line: bytes) -> bool:
         try:
             return bool(self._seals.decrypt(line))
@@ -217,12 +239,21 @@ class ContentStore:
             raise ContentKeyError("No key decrypts the content.") from None
 
     def _lines(self, path: Path) -> list[bytes]:
-        """The complete lines of a file. A crash may have cut short what follows the last line break."""
-        try:
-            *lines, rest = path.read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return []
-        return [*lines, rest] if rest and self._opens(rest) else lines
+        """The complete lines of a file that are not too old. A crash may have cut short what follows the last break."""
+        *lines, rest = _lines_of(path) or [b""]
+        if rest and self._opens(rest):
+            lines.append(rest)
+        return [each for each in lines if not self._is_old(each)]
+
+    def _expire(self) -> None:
+        if left := self._files(_FRESH):  # by a process that ended amid a change
+            self._erase(left)
+        for path in self._files(_SUFFIX):
+            if any(each and self._is_old(each) for each in _lines_of(path)):
+                self._rewrite(path, list[bytes])
+
+    def _is_old(self, line: bytes) -> bool:
+        return _sealed_at(line) < self._wall_clock() - self._seconds
 
     def _erase(self, paths: Iterable[Path]) -> int:
         if not self._folder.exists():
@@ -232,10 +263,16 @@ class ContentStore:
             return sum([_unlink(path.with_suffix(_FRESH)) | _unlink(path) for path in paths])
 
     def _reseal(self, path: Path) -> bool:
+        return self._rewrite(path, lambda lines: [self._seals.rotate(line) for line in lines])
+
+    def _rewrite(self, path: Path, change: Callable[[list[bytes]], list[bytes]]) -> bool:
+        """Change the lines of a file that are not too old, and drop the others; returns whether there is a file."""
         with locked(self._folder):
             if not path.exists():
                 return False  # erased meanwhile
-            lines = [self._seals.rotate(line) for line in self._lines(path)]
+            lines = change(self._lines(path))
+            if not lines:
+                return not _unlink(path)
             fresh = path.with_suffix(_FRESH)
             try:
                 with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE), "wb") as file:
@@ -247,6 +284,21 @@ class ContentStore:
                 _unlink(fresh)
                 raise
         return True
+
+
+def _lines_of(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+
+
+def _sealed_at(line: bytes) -> int:
+    """When a line was encrypted, in seconds since the epoch: a Fernet token begins with a version and that time."""
+    try:
+        return int.from_bytes(urlsafe_b64decode(line[:12])[1:])
+    except ValueError:
+        return 0
 
 
 def _start_of_rest(file: BinaryIO) -> int:

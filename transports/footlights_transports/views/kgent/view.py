@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.util import find_spec
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from footlights.errors import FootlightsError
 from footlights.extras import advice
-from footlights_transports.config.schema import FILE, FOLDER, Setting, settings_of
+from footlights_transports.config.schema import FILE, FOLDER, Setting, settings_of, whole_from
 from footlights_transports.views.base.view import Mount, Reloaded, View
 from footlights_transports.views.kgent.connection import accept_observer, accept_sender
 from footlights_transports.views.kgent.gateway import KgentGateway, UnknownAgent
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _FLUX = settings_of(ChatFluxConfig)
 _STORE = (
     Setting("content_folder", FOLDER, "Where chats are stored, encrypted, if the user consents. None are if not set."),
+    Setting("content_days", whole_from(1), "Days that a stored chat is kept. Until it is erased if not set."),
     Setting(
         "content_keys_file",
         FILE,
@@ -38,6 +40,7 @@ _STORE = (
 )
 _FOLDER = ("chat", "content_folder")
 _KEYS = ("chat", "content_keys_file")
+_DAYS = ("chat", "content_days")
 
 
 class KgentView(View):
@@ -85,15 +88,17 @@ class KgentView(View):
             if gateway.keeper is None or fresh.keeper is None or ".".join(_FOLDER) in differing:
                 return None
             gateway.keeper = fresh.keeper
-            return Reloaded(fact="the keys of kept content were read again", settings=frozenset({".".join(_KEYS)}))
+            changed = frozenset({".".join(_KEYS), ".".join(_DAYS)})
+            return Reloaded(fact="the keys of kept content were read again", settings=changed)
 
         return Mount(view=self, endpoints=endpoints, run=gateway.keep, reload=reload)
 
 
 def _keeper(source: Source, given: Mapping[str, Any]) -> Keeper | None:
     if "content_folder" not in given:
-        if "content_keys_file" in given:
-            source.complain(_KEYS, "is of no use without content_folder.")
+        for path in (_KEYS, _DAYS):
+            if path[-1] in given:
+                source.complain(path, "is of no use without content_folder.")
         return None
     if find_spec("cryptography") is None:
         source.complain(_FOLDER, f"needs cryptography: {advice('content')}")
@@ -105,7 +110,8 @@ def _keeper(source: Source, given: Mapping[str, Any]) -> Keeper | None:
             keys = keys_from_file(source.resolve(_KEYS, given["content_keys_file"]))
         else:
             keys = keys_from_environment(source.environ)
-        return ContentStore(source.resolve(_FOLDER, given["content_folder"]), keys)
+        folder = source.resolve(_FOLDER, given["content_folder"])
+        return ContentStore(folder, keys, days=given.get("content_days", inf))
     except FootlightsError as error:
         source.complain(_FOLDER, f"cannot be used: {error}")
         return None
