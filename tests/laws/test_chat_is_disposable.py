@@ -274,7 +274,7 @@ class Machine:
             turn_id = session.begin_turn(said, params)
             self.turns.append((session, turn_id))
             if self.feeds is not None:
-                self.feeds.player_said(session.session_id, turn_id, said)
+                self.feeds.player_said(session, turn_id, said)
 
 
 def ruin(feeds: ChatFeeds, session_id: str, how: Vandalism) -> None:

@@ -189,14 +189,17 @@ class HttpGuest:
         return self.follow(None if after is None else write_cursor(Cursor(dict(after), set(terminal_seen))))
 
     @asynccontextmanager
-    async def follow(self, last_event_id: str | None = None, query: str = "") -> AsyncGenerator[Follower]:
+    async def follow(
+        self, last_event_id: str | None = None, query: str = "", *, of: str = "events"
+    ) -> AsyncGenerator[Follower]:
         """Over a connection of its own, that breaks when it is left: an HTTP client's pool would keep it."""
         headers = dict(self.client.headers) | {"host": self.client.base_url.netloc.decode()}
+        headers["accept"] = "text/event-stream"
         if last_event_id is not None:
             headers["last-event-id"] = last_event_id
         async with await trio.open_tcp_stream("localhost", self.client.base_url.port or 0) as stream:
             answer = Answer(stream)
-            await answer.ask("GET", f"{self.path}/events{query}", headers)
+            await answer.ask("GET", f"{self.path}/{of}{query}", headers)
             if answer.status != 200:
                 raise refusal(json.loads(await answer.read_all())["error"])
             assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"

@@ -65,11 +65,12 @@ SYSTEM: list[tuple[Payload, str]] = [
     (TurnAccepted(1), "The turn waits for 1 before it."),
     (TurnAccepted(3), "The turn waits for 3 before it."),
     (ModelLoading("m", cold_start=True), "The model is being loaded."),
+    (ModelReady("m", WarmState.COLD, 1_200), "The model is ready."),
     (ToolCallStarted("call-1", "rent_room"), "The tool rent_room has begun."),
     (ToolCallResult("call-1", "rent_room", canceled=False), "The tool rent_room is done."),
     (
         ToolCallResult("call-1", "rent_room", canceled=False, error=ErrorInfo("tool_error", "No room.")),
-        "The tool rent_room failed: tool_error.",
+        "The tool rent_room failed. No room.",
     ),
     (
         ToolCallResult("call-1", "rent_room", canceled=True, side_effects_may_have_occurred=False),
@@ -129,7 +130,7 @@ def test_some_events_are_no_message(payload: Payload) -> None:
 
 
 def test_every_kind_of_event_is_a_message_or_left_out_on_purpose() -> None:
-    left_out = {TokenDelta, ModelSelected, ModelReady}
+    left_out = {TokenDelta, ModelSelected}
     known = {type(payload) for payload, _ in SYSTEM} | {TurnInterrupted, TurnFinal}
     assert known | left_out == set(PAYLOAD_TYPES.values())
 

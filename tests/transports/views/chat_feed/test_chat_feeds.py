@@ -20,6 +20,7 @@ from footlights_transports.views.chat_feed.feeds import (
     LOOK_UP_SECONDS,
     MAX_WORD_CHARS,
     MAX_WORDS,
+    SWEEP,
     UNREAD_SECONDS,
     ChatFeeds,
     OpenFeed,
@@ -51,7 +52,7 @@ class House:
 
     async def say(self, session: InteractionSession, words: str, params: TurnParams | None = None) -> str:
         turn_id = session.begin_turn(words, params)
-        self.feeds.player_said(session.session_id, turn_id, words)
+        self.feeds.player_said(session, turn_id, words)
         commit = await session.finalize(turn_id).wait()
         return commit.commit_outcome.value
 
@@ -74,16 +75,42 @@ async def open_house(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_feed_begins_with_its_first_read_and_has_no_earlier_history() -> None:
+async def test_a_feed_begins_with_its_session_and_costs_no_task_until_it_is_read() -> None:
     async with open_house() as house:
         session = house.stage.start()
         await house.say(session, "one")
-        assert house.feeds.feed(session.session_id) is None
-        assert await house.contents(session) == []
+        assert session.statistics().observers == ()
+        turn = ["The turn has begun.", "Good evening.", "The turn is committed."]
+        assert await house.contents(session) == ["one", *turn]
         await house.say(session, "two")
-        assert await house.contents(session) == [
-            "two", "The turn has begun.", "Good evening.", "The turn is committed."
-        ]  # fmt: skip
+        assert await house.contents(session) == ["one", *turn, "two", *turn]
+
+
+async def test_what_a_feed_kept_for_an_unread_session_goes_with_it(quiet_clock: MockClock) -> None:
+    async with open_house() as house:
+        session = house.stage.start()
+        await house.say(session, "one")
+        assert house.feeds.feed(session.session_id) is not None
+        await session.close()
+        await trio.sleep(SWEEP)
+        assert house.feeds.feed(session.session_id) is None
+
+
+async def test_a_turn_that_waits_says_so_and_that_it_goes_on_but_not_when_it_is_canceled(
+    quiet_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = house.stage.start()
+        await house.contents(session)
+        first = session.begin_turn("stall")
+        session.begin_turn("two")
+        assert (await house.contents(session))[-1] == "The turn waits for 1 before it."
+        session.cancel(first)
+        assert (await house.contents(session))[-3:] == ["The turn goes on.", "Good evening.", "The turn is committed."]
+        session.begin_turn("stall")
+        session.begin_turn("three")
+        session.cancel()
+        assert (await house.contents(session)).count("The turn goes on.") == 1
 
 
 async def test_a_feed_has_the_open_turn_from_its_beginning(quiet_clock: MockClock) -> None:
@@ -328,7 +355,7 @@ def test_feeds_that_are_cancelled_anywhere_leave_the_turn_alone() -> None:
                 trial.aim(nursery.cancel_scope.cancel)
                 with trio.CancelScope(shield=True):
                     turn_id = session.begin_turn("sell me the lantern")
-                    feeds.player_said(session.session_id, turn_id, "sell me the lantern")
+                    feeds.player_said(session, turn_id, "sell me the lantern")
                     commit = await session.finalize(turn_id).wait()
                 trial.disarm()
                 nursery.cancel_scope.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -167,3 +168,57 @@ def test_the_openapi_document_lists_the_roles() -> None:
     assert message["properties"]["role"]["enum"] == [role.value for role in ChatRole]
     assert set(message["required"]) == {"timestamp", "role", "content"}
     assert document["paths"]["/v1/sessions/{session_id}/chat"].keys() == {"parameters", "get", "delete"}
+
+
+async def follow(guest: HttpGuest, last_id: str | None, until: str) -> list[tuple[str, str]]:
+    """Ids and contents of the stream, up to this sentence or its end."""
+    told: list[tuple[str, str]] = []
+    with trio.fail_after(PATIENCE):
+        async with guest.follow(last_id, of="chat") as stream:
+            while (not told or told[-1][1] != until) and (block := await stream.read_block()) is not None:
+                if "data" in block:
+                    told.append((block["id"], json.loads(block["data"])["content"]))
+    return told
+
+
+def contents(told: list[tuple[str, str]]) -> list[str]:
+    return [content for _, content in told]
+
+
+async def test_messages_are_pushed_from_the_beginning_of_the_session_and_after_the_last_one() -> None:
+    model = CuedModel()
+    async with open_house(model) as house:
+        guest = await house.start()
+        await guest.finalize(await guest.begin_turn("one"))
+        told = await follow(guest, None, "The turn is committed.")
+        assert contents(told) == ["one", "The turn has begun.", "one", "The turn is committed."]
+        await guest.begin_turn("half ~the rest")
+        begun = await follow(guest, told[-1][0], "The turn has begun.")
+        assert contents(begun) == ["half ~the rest", "The turn has begun."]
+        model.cue("the")
+        rest = await follow(guest, begun[-1][0], "The turn is committed.")
+        assert contents(rest) == ["half the rest", "The turn is committed."]
+        assert contents(await follow(guest, "0.99", "The turn has begun."))[0] == "one"
+        assert (await house.client.delete(f"{guest.path}/chat")).status_code == 204
+        await guest.begin_turn("two")
+        again = await follow(guest, rest[-1][0], "The turn is committed.")
+        assert contents(again)[0] == "two", "another feed begins from its beginning"
+
+
+async def test_a_stream_of_messages_ends_with_its_session_and_with_its_feed() -> None:
+    async with open_house() as house:
+        guest = await house.start()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow, guest, None, "")
+            await wait_followed(guest, house)
+            assert (await house.client.delete(f"{guest.path}/chat")).status_code == 204
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow, guest, None, "")
+            await wait_followed(guest, house)
+            await guest.close()
+
+
+async def wait_followed(guest: HttpGuest, house: Any) -> None:
+    with trio.fail_after(PATIENCE):
+        while not house.stage.session(guest.session_id).statistics().observers:
+            await trio.lowlevel.checkpoint()

@@ -20,7 +20,7 @@ _SETTINGS = (
     Setting(
         "max_per_user",
         whole_from(1),
-        "Feeds of one user; with one more, the least recently read is dropped.",
+        "Feeds that one user reads; with one more, the least recently read is dropped.",
         MAX_FEEDS,
     ),
 )
@@ -48,4 +48,7 @@ class ChatFeedView(View):
             routes.max_per_user = fresh.max_per_user
             return Reloaded(settings=frozenset({"chat_feed.max_per_user"}))
 
-        return Mount(view=self, handlers=[routes], run=feeds.keep, turn_begun=feeds.player_said, reload=reload)
+        def turn_begun(session_id: str, turn_id: str, said: str) -> None:
+            feeds.player_said(access.stage.session(session_id), turn_id, said)
+
+        return Mount(view=self, handlers=[routes], run=feeds.keep, turn_begun=turn_begun, reload=reload)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from attrs import asdict, frozen
@@ -20,6 +21,7 @@ from footlights.events import (
     ErrorInfo,
     InterruptReason,
     ModelLoading,
+    ModelReady,
     ModelSelected,
     ToolCallResult,
     ToolCallStarted,
@@ -68,20 +70,39 @@ class ChatMessage:
 class ChatFeed:
     """The newest messages of one session, in their order. Older ones are dropped silently."""
 
-    __slots__ = ("_chars", "_max_chars", "_max_messages", "_messages")
+    __slots__ = ("_chars", "_max_chars", "_max_messages", "_messages", "_paused", "count")
 
     def __init__(self, max_messages: int = MAX_MESSAGES, max_chars: int = MAX_CHARS) -> None:
         self._max_messages = max_messages
         self._max_chars = max_chars
         self._messages: deque[ChatMessage] = deque()
         self._chars = 0
+        self._paused: set[str] = set()
+        """Turns that wait for those before them."""
+        self.count = 0
+        """Messages so far, with those that were dropped."""
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
         return tuple(self._messages)
 
+    def after(self, count: int) -> list[ChatMessage]:
+        """The kept messages behind the first so many."""
+        return list(islice(self._messages, max(count - self.count + len(self._messages), 0), None))
+
+    def take(self, event: StreamEvent, wall_ts: float, artifacts: Sequence[Artifact] = ()) -> None:
+        """The messages for an event, and that its turn goes on if it was paused."""
+        if isinstance(event.payload, TurnAccepted) and event.payload.turns_ahead:
+            self._paused.add(event.turn_id)
+        elif event.turn_id in self._paused:
+            self._paused.remove(event.turn_id)
+            if not isinstance(event.payload, TurnInterrupted):
+                self.append([ChatMessage(_time_of(event, wall_ts), ChatRole.SYSTEM, GOES_ON)])
+        self.append(messages_of(event, wall_ts, artifacts))
+
     def append(self, messages: Iterable[ChatMessage]) -> None:
         for message in messages:
+            self.count += 1
             self._messages.append(message)
             self._chars += len(message.content)
             while len(self._messages) > self._max_messages or self._chars > self._max_chars:
@@ -103,8 +124,12 @@ def messages_of(event: StreamEvent, wall_ts: float, artifacts: Sequence[Artifact
 
     `wall_ts` is the time of an event that has none.
     """
-    timestamp = _iso(wall_ts if event.wall_ts is None else event.wall_ts)
+    timestamp = _time_of(event, wall_ts)
     return [ChatMessage(timestamp, role, content) for role, content in _contents(event, artifacts)]
+
+
+def _time_of(event: StreamEvent, wall_ts: float) -> str:
+    return _iso(wall_ts if event.wall_ts is None else event.wall_ts)
 
 
 def _iso(wall_ts: float) -> str:
@@ -126,6 +151,7 @@ INTERRUPTED: Mapping[InterruptReason, str] = {
     InterruptReason.RUNTIME_RESTART: "The turn ended early: the server was restarted.",
 }
 CUT = "The answer was cut at its limit of tokens."
+GOES_ON = "The turn goes on."
 NOTHING_COMMITTED = "Nothing of the turn was committed."
 
 
@@ -145,6 +171,9 @@ def _contents(event: StreamEvent, artifacts: Sequence[Artifact]) -> Iterator[tup
             yield ChatRole.SYSTEM, f"The turn waits for {ahead} before it."
         case ModelLoading(progress=None):
             yield ChatRole.SYSTEM, "The model is being loaded."
+        case ModelReady(load_ms=load_ms):
+            if load_ms:
+                yield ChatRole.SYSTEM, "The model is ready."
         case ToolCallStarted(tool_name=name):
             yield ChatRole.SYSTEM, f"The tool {name} has begun."
         case ToolCallResult() as result:
@@ -165,7 +194,7 @@ def _of_tool(result: ToolCallResult) -> str:
     if result.canceled:
         return f"The tool {result.tool_name} was canceled."
     if result.error is not None:
-        return f"The tool {result.tool_name} failed: {result.error.code}."
+        return f"The tool {result.tool_name} failed. {result.error.message}"
     if result.awaits_approval:
         return f"The tool {result.tool_name} waits for approval."
     return f"The tool {result.tool_name} is done."
