@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 RECORDED = Path(__file__).parent / "recorded"
 GAME = """
-from footlights_actors import Call, Say, ScriptedModel, standard_cast
+from footlights_actors import Call, Pause, Say, ScriptedModel, standard_cast
 from footlights_actors.demo.tavern.approvals import HOUSE_RULES
 from footlights_actors.demo.tavern.tools import tavern_tools
 from footlights_actors.demo.tavern.world import opening_hour
 
 def script(prompt):
-    return [Say("There.")] if prompt.exchanges else [Call("sell_lantern")]
+    # The pause: otherwise it depends on the machine whether the chat gateway sends one chunk or two.
+    return [Say("There."), Pause(0.2)] if prompt.exchanges else [Call("sell_lantern")]
 
 def make():
     model = ScriptedModel(script, model_id="odo")

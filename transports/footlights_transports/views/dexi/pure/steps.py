@@ -170,7 +170,7 @@ class Steps:
 
     def sum_up(self, outcome: RunOutcome, why: str, *, is_cut: bool, is_forgotten: bool) -> None:
         """`why` is why it failed, or what waits or was decided. `is_forgotten`: tools may have run that nobody saw."""
-        did = "" if is_forgotten and not self._called else say.did(self._called)
+        did = "" if is_forgotten and not self._called else say.did(self._called, outcome)
         made = (self._read, self._generated)
         self._send(Summary(say.summary(outcome, self._safe(why), did, self._outcomes, *made, is_cut=is_cut)))
 

@@ -91,6 +91,13 @@ _ENDINGS: Mapping[StepOutcome, str] = {
     StepOutcome.UNKNOWN: "ended, and how is not known",
 }
 
+_RAN: Mapping[RunOutcome, str] = {
+    RunOutcome.FAILED: "Run, but not committed",
+    RunOutcome.CANCELED: "Run, but not committed",
+    RunOutcome.UNKNOWN: "Run, and perhaps not committed",
+}
+"""What calls that ended well are called, where they are not done."""
+
 _VERDICTS: Mapping[RunOutcome, str] = {
     RunOutcome.COMPLETED: "The run is completed.",
     RunOutcome.WAITING: "The run waits for approval.",
@@ -254,11 +261,12 @@ def summary(
     return " ".join(filter(None, (_VERDICTS[outcome], why, did, f"Steps: {ended}.", made, CUT if is_cut else "")))
 
 
-def did(tools: Sequence[tuple[str, StepOutcome]]) -> str:
-    """What was and was not done: the names of the tools that were called, by how each call ended."""
+def did(tools: Sequence[tuple[str, StepOutcome]], outcome: RunOutcome) -> str:
+    """What was and was not done: the names of the tools that were called, by how each call ended and what it left."""
+    ran = _RAN.get(outcome, "Done")
     done = [label(name) for name, outcome in tools if outcome is StepOutcome.COMPLETED]
     others = [f"{label(name)} ({_ENDINGS[outcome]})" for name, outcome in tools if outcome is not StepOutcome.COMPLETED]
-    parts = [f"{what}: {', '.join(names)}." for what, names in (("Done", done), ("Not done", others)) if names]
+    parts = [f"{what}: {', '.join(names)}." for what, names in ((ran, done), ("Not done", others)) if names]
     return " ".join(parts) or "No tool was run."
 
 
