@@ -7,7 +7,14 @@ import source
 import tables
 
 from footlights_transports.views.kgent.conversation import Conversation, ConversationState
-from footlights_transports.views.kgent.pure.messages import RECOVERY, ChatEvent, ChatMessage, DialogueMode, ErrorCode
+from footlights_transports.views.kgent.pure.messages import (
+    MANNERS,
+    RECOVERY,
+    ChatEvent,
+    ChatMessage,
+    DialogueMode,
+    ErrorCode,
+)
 from footlights_transports.views.kgent.pure.mirror import HolographicBuffer, Watcher
 from footlights_transports.views.kgent.pure.record import Turn, TurnType
 from footlights_transports.views.kgent.pure.templates import Templates
@@ -26,7 +33,12 @@ def errors() -> str:
 
 
 def modes() -> str:
-    return _values(DialogueMode, "mode", "what is wanted")
+    rows: list[list[str]] = []
+    for each in source.members(DialogueMode):
+        manner = MANNERS[DialogueMode(each.text)]
+        told = manner.instruction
+        rows.append([tables.code(each.text), source.meaning(DialogueMode, each), told, f"{manner.temperature:.1f}"])
+    return tables.table(["mode", "what is wanted", "what the model is told", "temperature"], rows)
 
 
 def states() -> str:

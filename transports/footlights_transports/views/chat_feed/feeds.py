@@ -24,7 +24,7 @@ from footlights_transports.server.incidents import Incidents
 from footlights_transports.views.chat_feed.pure.feed import ChatFeed, player_said
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from footlights import InteractionSession, Ledger, StreamEvent
     from footlights.authority import Artifact
@@ -65,19 +65,26 @@ class OpenFeed:
 
     async def fill(self, wall_clock: Callable[[], float], artifacts_of: ArtifactsOf) -> None:
         """Follow the session until it ends."""
-        since, after = self._since, None if self._since is None else dict[str, int]()
+        after = None if self._since is None else dict[str, int]()
         async with self.session.subscribe(after, observer=True) as stream:
-            while True:
-                if stream.is_empty:
-                    self.caught_up.set()
-                batch = await stream.receive_batch()
-                if not batch:
-                    return
-                for event in batch:
-                    if since is None or in_order(event.turn_id) >= in_order(since):
-                        self.feed.append(self.words_of(event.turn_id))
-                        self.feed.take(event, wall_clock(), await artifacts_of(event))
-                        self._tell()
+            history: list[StreamEvent] = []
+            while not stream.is_empty and (batch := await stream.receive_batch()):
+                history += batch
+            # Of turns that are kept, each is in order, and they are not in order of each other.
+            history.sort(key=lambda event: (event.mono_ts_ms, in_order(event.turn_id)))
+            await self._take(history, wall_clock, artifacts_of)
+            self.caught_up.set()
+            while batch := await stream.receive_batch():
+                await self._take(batch, wall_clock, artifacts_of)
+
+    async def _take(
+        self, events: Iterable[StreamEvent], wall_clock: Callable[[], float], artifacts_of: ArtifactsOf
+    ) -> None:
+        for event in events:
+            if self._since is None or in_order(event.turn_id) >= in_order(self._since):
+                self.feed.append(self.words_of(event.turn_id))
+                self.feed.take(event, wall_clock(), await artifacts_of(event))
+                self._tell()
 
     async def wait_beyond(self, count: int) -> None:
         """Return when the feed has had more messages than this, or is over."""
