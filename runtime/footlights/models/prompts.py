@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
-from attrs import evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from footlights.bad_return import BadReturn, check_plain, is_unawaited
 from footlights.errors import PromptTooLarge, RegistrationError
@@ -80,6 +80,11 @@ def _is_weight(weight: object) -> bool:
     return type(weight) in (int, float) and 0 <= cast("float", weight) <= 1
 
 
+def _system_of(persona: Persona) -> str:
+    listed = ", ".join(f"{name} {weight:g}" for name, weight in persona.traits.items())
+    return f"{persona.text}\nYour traits, from 0 to 1: {listed}.".strip() if listed else persona.text
+
+
 @frozen(kw_only=True)
 class Persona:
     """The character that speaks in a turn.
@@ -104,7 +109,7 @@ class Persona:
     """Its settings where the turn has none. They take precedence over those of the model."""
     classifier: Classifier | None = None
     """Its own opinion of which requests ask for execution, where a view decides on the mode of a turn."""
-    system: str = field(init=False, eq=False, repr=False)
+    system: str = field(init=False, eq=False, repr=False, default=Factory(_system_of, takes_self=True))
     """Its text and its traits, as a model gets them."""
 
     def __attrs_post_init__(self) -> None:
@@ -116,11 +121,6 @@ class Persona:
             from footlights.modes.classifier import check_classifier_id  # few personas need it
 
             check_classifier_id(self.classifier)
-
-    @system.default
-    def _system(self) -> str:
-        listed = ", ".join(f"{name} {weight:g}" for name, weight in self.traits.items())
-        return f"{self.text}\nYour traits, from 0 to 1: {listed}.".strip() if listed else self.text
 
     def may_use(self, tool_name: str) -> bool:
         """Whether it may use the tool of this name."""

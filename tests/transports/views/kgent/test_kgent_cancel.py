@@ -10,7 +10,7 @@ import trio
 from footlights import ModelError, RateLimitError, WarmState, open_stage
 from footlights.testing import cancel_everywhere
 from footlights_actors import Fail, Pause, Say, ScriptedModel, standard_cast
-from footlights_transports.views.kgent.conversation import Conversation, ConversationState
+from footlights_transports.views.kgent.conversation import Conversation
 from footlights_transports.views.kgent.pure.messages import DialogueMode
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
@@ -118,8 +118,6 @@ def test_the_reader_may_be_canceled_anywhere() -> None:
             kept.add(check_trace(conversation, SAID))
             await talk(conversation)
             assert check_trace(conversation, SAID) >= 1
-            await conversation.drain()
-            assert conversation.state is ConversationState.STOPPED
 
     assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20
     assert kept == {0, 1}

@@ -215,32 +215,11 @@ async def test_more_dialogues_than_may_wait_are_refused(quiet_clock: MockClock) 
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT", "the wait was the truth"
 
 
-async def test_a_conversation_flows_drains_and_stops(quiet_clock: MockClock) -> None:
-    async with open_room(saying(Say("Well,"), Pause(1), Say(" yes."))) as room, trio.open_nursery() as nursery:
-        conversation = room.conversation
-        states = [conversation.state]
-        told: list[list[ChatEvent]] = []
-
-        async def run() -> None:
-            told.append(await talk(conversation))
-
-        nursery.start_soon(run)
-        await trio.testing.wait_all_tasks_blocked()
-        states.append(conversation.state)
-        nursery.start_soon(conversation.drain)
-        await trio.testing.wait_all_tasks_blocked()
-        states.append(conversation.state)
-        assert payload(await talk(conversation), "error")["code"] == "SESSION_EXPIRED"
-        await conversation.drain()
-        assert [*states, conversation.state] == ["dormant", "flowing", "draining", "stopped"]
-        assert room.speeches == ["Well, yes."], "what had begun went on to its end"
-        await conversation.drain()
-
-
-async def test_a_dormant_conversation_stops_at_once() -> None:
+async def test_a_conversation_is_dormant_until_it_flows() -> None:
     async with open_room() as room:
-        await room.conversation.drain()
-        assert room.conversation.state is ConversationState.STOPPED
+        assert room.conversation.state is ConversationState.DORMANT
+        await talk(room.conversation)
+        assert room.conversation.state is ConversationState.FLOWING
 
 
 # -- failures

@@ -9,9 +9,9 @@ import pytest
 import trio
 import trio.testing
 
-from footlights import BudgetConfig, Busy, Limits
+from footlights import BudgetConfig, Limits
 from footlights_actors import Stall
-from footlights_transports.views.kgent.conversation import READ_PATIENCE, ConversationState
+from footlights_transports.views.kgent.conversation import READ_PATIENCE
 from footlights_transports.views.kgent.pure.messages import ChatMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.responder import COMMIT_PATIENCE
@@ -90,25 +90,3 @@ async def test_an_unread_dialogue_holds_up_the_next_ones_for_a_limited_time(quie
             assert given_up == [5.0 + COMMIT_PATIENCE + READ_PATIENCE] * 2
             await wait()
             assert given_up[2] == 100, "at once: nobody reads, and nobody knows when somebody will"
-            with pytest.raises(Busy):
-                await conversation.drain()
-            assert conversation.state is ConversationState.DRAINING
-        await conversation.drain()
-        assert [conversation.state] == [ConversationState.STOPPED]
-
-
-async def test_draining_waits_as_long_as_dialogues_may_take(quiet_clock: MockClock) -> None:
-    config = ChatFluxConfig(stream_timeout=5.0)
-    async with open_room(saying(Stall()), config) as room, trio.open_nursery() as nursery:
-        for _ in range(3):
-            nursery.start_soon(talk, room.conversation)
-        await trio.testing.wait_all_tasks_blocked()
-        began = trio.current_time()
-        await room.conversation.drain()
-        assert trio.current_time() - began == 15
-    async with open_room(config=config) as room, aclosing(room.conversation.dialogue_stream(ASKED)) as held:
-        await anext(held)
-        began = trio.current_time()
-        with pytest.raises(Busy):
-            await room.conversation.drain()
-        assert trio.current_time() - began == 5 + COMMIT_PATIENCE + READ_PATIENCE

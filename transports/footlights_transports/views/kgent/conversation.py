@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import define
 
-from footlights.errors import Busy, FootlightsError, InvalidCommand, RegistrationError, SessionClosed, TooLarge
+from footlights.errors import Busy, FootlightsError, InvalidCommand, RegistrationError, TooLarge
 from footlights.models.budget import BudgetConfig, BudgetTier
 from footlights.token_bucket import TokenBucket
 from footlights_transports.views.kgent.deadline import PausableDeadline
@@ -41,7 +41,7 @@ from footlights_transports.views.kgent.pure.writer import DialogueWriter
 from footlights_transports.views.kgent.responder import COMMIT_PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
 
     from footlights_transports.views.kgent.pure.messages import ChatEvent
     from footlights_transports.views.kgent.pure.reader import AnswerEvent
@@ -60,11 +60,7 @@ class ConversationState(StrEnum):
     DORMANT = "dormant"
     """No dialogue has begun."""
     FLOWING = "flowing"
-    """Dialogues may begin."""
-    DRAINING = "draining"
-    """Open dialogues continue; none begins."""
-    STOPPED = "stopped"
-    """All have ended. This state is final."""
+    """One has begun."""
 
 
 class _NoTokens(Busy):
@@ -123,15 +119,11 @@ class Conversation:
         self._turnstile = trio.Semaphore(1)
         self._open = 0
         self._has_begun = False
-        self._is_draining = False
-        self._is_empty = trio.Event()
         if self._budget.whisper_max > self.config.session_tokens:
             raise RegistrationError("session_tokens must be enough for a whisper.")
 
     @property
     def state(self) -> ConversationState:
-        if self._is_draining:
-            return ConversationState.DRAINING if self._open else ConversationState.STOPPED
         return ConversationState.FLOWING if self._has_begun else ConversationState.DORMANT
 
     def dialogue_stream(self, message: str, mode: DialogueMode | None = None) -> AsyncGenerator[ChatEvent, None]:
@@ -178,24 +170,11 @@ class Conversation:
         wait = self._seconds_until_end() if self._is_full else 0
         return max(wait, self._seconds_until_whisper())
 
-    async def drain(self) -> None:
-        """Begin no more dialogues, and wait until the open ones have ended. Idempotent.
-
-        Raises `Busy` if one of them is not read to its end in time; the conversation stays draining.
-        """
-        self._is_draining = True
-        self._check_empty()
-        await trio.lowlevel.checkpoint()
-        if not self._is_empty.is_set():
-            await self._wait(self._is_empty.wait)
-
     # -- inside
 
     @asynccontextmanager
     async def _turn_in_queue(self) -> AsyncGenerator[None, None]:
-        """Wait for the dialogues before, and hold up those behind. Raises `SessionClosed` and `Busy`."""
-        if self._is_draining:
-            raise SessionClosed("The conversation is draining.")
+        """Wait for the dialogues before, and hold up those behind. Raises `Busy`."""
         if self._is_full:
             raise Busy("Too many dialogues of this session wait.")
         self._has_begun = True
@@ -204,36 +183,29 @@ class Conversation:
             try:
                 self._turnstile.acquire_nowait()
             except trio.WouldBlock:
-                await self._wait(self._turnstile.acquire)
+                await self._wait_turn()
             try:
                 yield
             finally:
                 self._turnstile.release()
         finally:
             self._open -= 1
-            self._check_empty()
 
     @property
     def _is_full(self) -> bool:
         return self._open > self.config.max_waiting_dialogues
-
-    def _check_empty(self) -> None:
-        if self._is_draining and not self._open:
-            self._is_empty.set()
 
     @property
     def _ends_by(self) -> float:
         """When the dialogue that runs has ended at the latest, not counting a pause of its deadline."""
         return self._deadline.at + COMMIT_PATIENCE
 
-    async def _wait(self, wanted: Callable[[], Awaitable[None]]) -> None:
-        """Wait for something that happens when dialogues end. Raises `Busy` if the running one is not read."""
+    async def _wait_turn(self) -> None:
+        """Wait until the dialogues before have ended. Raises `Busy` if the running one is not read."""
         while True:
             patience = self._ends_by + READ_PATIENCE
-            with trio.move_on_at(patience) as waiting:
-                await wanted()
-            if not waiting.cancelled_caught:
-                return
+            with trio.move_on_at(patience):
+                return await self._turnstile.acquire()
             if patience >= self._ends_by + READ_PATIENCE:  # otherwise another one runs now, or its deadline was paused
                 raise Busy("The dialogue before is not read to its end.")
 
