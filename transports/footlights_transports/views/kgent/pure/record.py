@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from enum import StrEnum
-from math import fsum, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING, Generic, TypeAlias, cast
 
 from attrs import asdict, evolve, field, fields, frozen
@@ -140,21 +140,6 @@ class TurnChain:
     """Turns in sequence."""
 
     turns: tuple[Turn, ...] = field(default=())
-
-    @property
-    def content(self) -> str:
-        """The joined content."""
-        return "".join(turn.content for turn in self.turns)
-
-    @property
-    def entropy_cost(self) -> float:
-        """The sum of the costs."""
-        return fsum(turn.entropy_cost for turn in self.turns)
-
-    @property
-    def confidence(self) -> float:
-        """The lowest confidence."""
-        return min((turn.confidence for turn in self.turns), default=1.0)
 
     def __rshift__(self, after: object) -> Turn | TurnChain:
         return _chained(self, after)
