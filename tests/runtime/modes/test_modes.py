@@ -180,6 +180,11 @@ def test_there_are_three_reasons_to_ask_first_and_no_other(message: str, reason:
     assert decide(message, ExecutionPolicy.DENY).confirmation is reason
 
 
+def test_a_request_for_different_kinds_of_work_requires_several_passes() -> None:
+    assert Condition.SEVERAL_PASSES in detect("Search the archive for nudges. Simulate 200 people.").conditions
+    assert Condition.SEVERAL_PASSES not in detect("Simulate 200 people.").conditions
+
+
 # -- the stages
 
 

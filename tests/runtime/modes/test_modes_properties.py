@@ -73,6 +73,7 @@ def test_deny_never_executes_and_force_always_does(message: str) -> None:
     assert decide(message, ExecutionPolicy.DENY).mode is Mode.CHAT
     assert decide(message, ExecutionPolicy.FORCE).mode is Mode.EXECUTION
     auto = decide(message, ExecutionPolicy.AUTO)
+    assert {decide(message, policy).candidate for policy in ExecutionPolicy} == {auto.candidate}
     assert (auto.mode is Mode.EXECUTION) == (auto.candidate is Candidate.EXECUTION)
 
 

@@ -189,6 +189,16 @@ def test_no_label_speaks_of_reasoning() -> None:
         assert not re.search("reason|think|chain of thought", shown, re.IGNORECASE)
 
 
+def test_nothing_is_shown_that_did_not_come() -> None:
+    events = executed()
+    assert events[0]["type"] == "mode"
+    assert on_paper(events[:1]) == ""
+    whole = set(on_paper(events).splitlines())
+    shown_of_its_own = {each["type"] for each in events} - {"mode", "heartbeat", "step_start", "step_end", "done"}
+    for kind in shown_of_its_own:
+        assert set(on_paper([each for each in events if each["type"] != kind]).splitlines()) < whole
+
+
 def test_control_characters_never_reach_the_terminal() -> None:
     events = run_of(
         ToolCallStarted("call-1", "look\x1b[2J"),

@@ -23,6 +23,7 @@ from footlights_transports.views.dexi.pure.events import (
     timestamp,
     to_json,
 )
+from footlights_transports.views.dexi.pure.laws import check_dexi
 from footlights_transports.views.dexi.pure.schema import EVENT_NAMES, check_event, dexi_schema
 from tests.kit.views.dexi_kit import VALIDATOR, Raw
 
@@ -73,6 +74,13 @@ def test_an_event_survives_writing_and_reading(name: str) -> None:
     assert list(to_json(event)) == FIELDS[name].split()
     assert attrs.fields(type(event)).type.default == name
     VALIDATOR.validate(to_json(event))
+
+
+@pytest.mark.parametrize("name", sorted({*EVENT_NAMES} - {"mode", "output_delta", "done"}))
+def test_a_chat_with_any_other_event_is_unlawful(name: str) -> None:
+    chat = [example("mode"), example("output_delta"), example("done")]
+    assert check_dexi([*chat]) == []
+    assert "chat_only" in {each.law for each in check_dexi([*chat[:2], example(name), chat[2]])}
 
 
 def test_the_type_of_an_event_comes_first() -> None:

@@ -123,8 +123,6 @@ BREACHES: list[tuple[str, Callable[[], list[Raw]], Breach]] = [
     ("run_id", execution, altered("plan_narrative", run_id="r1-000002")),
     ("time_order", execution, shifted(-1, "output_delta")),
     ("chat_only", chat, inserted("done", 0, type="summary", content="Words.")),
-    ("chat_only", chat, inserted("done", 0, type="step_start", step_id="step-1", label="Words")),
-    ("chat_only", chat, inserted("done", 0, type="heartbeat", step_id="step-1", state="words")),
     ("plan_once", execution, removed("plan_narrative")),
     ("plan_once", execution, repeated("plan_narrative")),
     ("plan_first", execution, moved("plan_narrative", 0, "tool_start")),

@@ -53,6 +53,17 @@ def reason(made: MissionEvent, context: Context = LISTENING) -> SuppressionReaso
     return judged(made, context).payload.suppression.reason
 
 
+def test_the_names_are_those_of_the_contract() -> None:
+    assert {*MissionEventType} == {"state_change", "threat_update", "timer_update", "action_required", "debrief"}
+    assert {*Classification} == {"info", "warn", "critical", "action"}
+    assert {*Certainty} == {"confirmed", "reasoned", "hypothesis", "unknown"}
+    assert {*SpeechMode} == {"callout", "briefing", "debrief"}
+    assert {*SuppressionReason} == {
+        "context_ineligible", "dedupe_cooldown", "mission_rate_limited", "voice_rate_limited",
+        "voice_budget_exceeded", "voice_backend_error", "missing_evidence", "contract_violation",
+    }  # fmt: skip
+
+
 # -- certainty parity
 
 

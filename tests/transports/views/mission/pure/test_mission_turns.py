@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -197,6 +198,17 @@ def test_a_long_question_is_quoted_whole_and_not_spoken(question: str) -> None:
 
 def test_an_artifact_of_another_shape_is_no_approval() -> None:
     assert len(told(OK, artifacts=(Artifact("approval.pending", []),))) == 1
+
+
+ORDER = re.compile(r"NEXT: (?:Answer|Ask|Come|Go|Look|Wait) .*\b(?:now|in a moment|before|when|until)\b.*\.")
+
+
+def test_the_next_action_of_a_turn_is_an_order_with_a_time() -> None:
+    failed = ToolCallResult(tool_call_id="c", tool_name="t", canceled=False, error=ErrorInfo("broken", "It broke."))
+    made = told(ModelLoading(model_id="m", cold_start=True), failed, LOST) + told(OK, artifacts=(WAITING, REFUSED))
+    for reason in InterruptReason:
+        made += told(TurnInterrupted(reason=reason), LOST)
+    assert [each.text.next_action for each in made if not ORDER.fullmatch(each.text.next_action)] == []
 
 
 def test_players_and_models_are_never_quoted() -> None:
