@@ -115,6 +115,7 @@ async def test_the_first_event_of_a_turn_is_that_it_was_accepted(guest: Guest) -
     assert event.payload == TurnAccepted(turns_ahead=0)
 
 
+@pytest.mark.shows("core-5")
 async def test_a_turn_is_delivered_in_order_and_ends_once(guest: Guest) -> None:
     async with guest.subscribe() as stream:
         events = await whole(stream, await guest.begin_turn("Good evening friend"))

@@ -185,7 +185,7 @@ def test_these_runs_are_lawful() -> None:
 
 
 @pytest.mark.shows("narration-7", "narration-31", "narration-54", "narration-61", "narration-65", "narration-68")
-@pytest.mark.shows("narration-94", "narration-107")
+@pytest.mark.shows("narration-80", "narration-81", "narration-94", "narration-107")
 @pytest.mark.parametrize(("law", "make", "breach"), BREACHES, ids=[f"{n}-{b[0]}" for n, b in enumerate(BREACHES)])
 def test_a_breach_is_caught_by_its_law(law: str, make: Callable[[], list[Raw]], breach: Breach) -> None:
     events = deepcopy(make())
