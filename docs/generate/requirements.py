@@ -56,7 +56,7 @@ def shown_by(folder: Path) -> dict[str, list[str]]:
 
 def _markers(module: ast.Module) -> Iterator[tuple[str, str]]:
     for statement in module.body:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name.startswith("test_"):
             for decorator in statement.decorator_list:
                 if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.shows":
                     yield from ((statement.name, ast.literal_eval(row)) for row in decorator.args)

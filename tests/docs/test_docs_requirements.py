@@ -36,8 +36,9 @@ def test_the_rows_of_a_part_are_numbered_without_a_gap() -> None:
         assert sorted(document.ids) == sorted(f"{document.name}-{number}" for number in numbers)
 
 
-def test_markers_are_found_wherever_they_stand_among_the_decorators(tmp_path: Path) -> None:
+def test_markers_are_found_on_tests_wherever_they_stand_among_the_decorators(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         '@pytest.mark.shows("a-1", "a-2")\n@given()\n@pytest.mark.shows("a-3")\nasync def test_it(): ...\n'
+        '@pytest.mark.shows("a-4")\ndef helper(): ...\n'
     )
     assert REQUIREMENTS["shown_by"](tmp_path) == {f"a-{number}": ["test_it.py::test_it"] for number in (1, 2, 3)}
