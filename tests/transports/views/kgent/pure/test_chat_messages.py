@@ -48,7 +48,7 @@ def test_an_invalid_message_is_refused_and_not_quoted(wrong: dict[str, Any]) -> 
     assert "narrator" not in str(refused.value)
 
 
-@pytest.mark.shows("gateway-38")
+@pytest.mark.shows("gateway-34", "gateway-38")
 def test_a_message_has_defaults() -> None:
     first, second = ChatMessage("user", "Hello?"), ChatMessage("system", "Be kind.")
     assert first.mode is DialogueMode.REFLECT
