@@ -177,6 +177,7 @@ def test_a_model_and_a_persona_may_have_sampling_settings(folder: Path) -> None:
     assert cast.personas["odo"].sampling == Sampling(top_p=0.9, seed=7)
 
 
+@pytest.mark.shows("gateway-90")
 def test_a_persona_may_have_traits(folder: Path) -> None:
     told = f'{SAMPLED}[personas.odo.traits]\nwarmth = 0.8\n"dry wit" = 1\n'
     persona = load_config(written(folder, told)).cast.personas["odo"]

@@ -89,6 +89,7 @@ def _text(output: list[Output]) -> str:
     return "".join(item for item in output if isinstance(item, str))
 
 
+@pytest.mark.shows("gateway-93")
 async def test_tokens_stream_and_the_cost_is_the_models_own_count(model: LocalModel) -> None:
     *words, usage = await _all(model, ROOM)
     assert len(words) > 3
@@ -106,6 +107,7 @@ async def test_without_temperature_it_says_the_same_again(model: LocalModel) -> 
     assert _text(await _all(model, ROOM)) == first
 
 
+@pytest.mark.shows("gateway-104")
 async def test_with_a_seed_the_joined_stream_is_the_whole_answer(model: LocalModel) -> None:
     client, asked = ModelClient(model), ("", "Name ten animals.", 1.5, 12)
     await client.generate(*asked)  # as above

@@ -75,6 +75,7 @@ async def open_house(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.shows("feed-31")
 async def test_a_feed_begins_with_its_session_and_costs_no_task_until_it_is_read() -> None:
     async with open_house() as house:
         session = house.stage.start()
@@ -97,6 +98,7 @@ async def test_what_a_feed_kept_for_an_unread_session_goes_with_it(quiet_clock: 
         assert house.feeds.feed(session.session_id) is None
 
 
+@pytest.mark.shows("feed-22")
 async def test_a_turn_that_waits_says_so_and_that_it_goes_on_but_not_when_it_is_canceled(
     quiet_clock: MockClock,
 ) -> None:
@@ -114,6 +116,7 @@ async def test_a_turn_that_waits_says_so_and_that_it_goes_on_but_not_when_it_is_
         assert (await house.contents(session)).count("The turn goes on.") == 1
 
 
+@pytest.mark.shows("feed-21")
 async def test_a_feed_has_the_open_turn_from_its_beginning(quiet_clock: MockClock) -> None:
     async with open_house() as house:
         session = house.stage.start()
@@ -124,6 +127,7 @@ async def test_a_feed_has_the_open_turn_from_its_beginning(quiet_clock: MockCloc
         assert (await house.contents(session))[1:] == ["The turn was canceled.", "Nothing of the turn was committed."]
 
 
+@pytest.mark.shows("feed-47")
 async def test_after_a_drop_a_feed_begins_again() -> None:
     async with open_house() as house:
         session = house.stage.start()
@@ -187,6 +191,7 @@ async def test_a_feed_that_fails_is_gone_and_harms_nothing(caplog: pytest.LogCap
     assert "somebody" not in line
 
 
+@pytest.mark.shows("feed-30")
 async def test_a_feed_ends_with_its_session() -> None:
     async with open_house() as house:
         session = house.stage.start()
@@ -215,6 +220,7 @@ async def test_a_feed_is_an_observer_and_no_subscriber() -> None:
             assert house.feeds.feed(session.session_id) is not None
 
 
+@pytest.mark.shows("feed-30")
 async def test_a_new_session_of_the_same_id_has_a_feed_of_its_own(quiet_clock: MockClock) -> None:
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=SlowLedger()) as house:
         ann = SessionParams(session_id="ann")

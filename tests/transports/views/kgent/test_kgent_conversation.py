@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 # -- the contracts of the seed, by their names
 
 
+@pytest.mark.shows("gateway-10", "gateway-22", "gateway-24", "gateway-39", "gateway-70", "gateway-71")
 async def test_complete_dialogue_emits_speech_turn() -> None:
     async with open_room() as room:
         await talk(room.conversation, PRECOMPUTED["input"]["content"], DialogueMode(PRECOMPUTED["input"]["mode"]))
@@ -71,6 +72,7 @@ async def test_complete_dialogue_emits_speech_turn() -> None:
         assert turn.content == PRECOMPUTED["output"]["content"]
 
 
+@pytest.mark.shows("gateway-6", "gateway-13", "gateway-69")
 async def test_chunks_monotonic_sequence() -> None:
     async with open_room() as room:
         events = [event async for event in room.conversation.dialogue_stream("test")]
@@ -79,6 +81,7 @@ async def test_chunks_monotonic_sequence() -> None:
         assert len(sequences) == len(set(sequences))
 
 
+@pytest.mark.shows("gateway-12")
 async def test_stream_content_identity(quiet_clock: MockClock) -> None:
     async with open_room(saying(pace=0.1)) as room:
         events = await talk(room.conversation)
@@ -89,6 +92,7 @@ async def test_stream_content_identity(quiet_clock: MockClock) -> None:
 # -- events
 
 
+@pytest.mark.shows("gateway-11", "gateway-24", "gateway-87")
 async def test_the_message_event_repeats_the_turn() -> None:
     async with open_room() as room:
         first, second = await talk(room.conversation), await talk(room.conversation, mode=DialogueMode.ADVISE)
@@ -106,6 +110,7 @@ async def test_the_message_event_repeats_the_turn() -> None:
         assert [each["id"] for each in room.conversation.mirror.join().take()] == [one.id, other.id]
 
 
+@pytest.mark.shows("gateway-7")
 async def test_a_dialogue_begins_with_a_soul_event_which_is_never_sent() -> None:
     orders: list[SoulEvent] = []
 
@@ -121,6 +126,7 @@ async def test_a_dialogue_begins_with_a_soul_event_which_is_never_sent() -> None
     assert not any(b"DIALOGUE_TURN" in each.encode() for each in events)
 
 
+@pytest.mark.shows("gateway-9", "gateway-48")
 @pytest.mark.parametrize("buffer_chunks", [1, 2, 5, 100])
 async def test_buffer_chunks_pieces_behind_the_first_are_one_chunk(buffer_chunks: int, quiet_clock: MockClock) -> None:
     async with open_room(saying(pace=0.01), ChatFluxConfig(buffer_chunks=buffer_chunks)) as room:
@@ -128,6 +134,7 @@ async def test_buffer_chunks_pieces_behind_the_first_are_one_chunk(buffer_chunks
         assert payload(events, "done")["total_chunks"] == 1 + (len(ANSWERED.split()) - 1) // buffer_chunks + 1
 
 
+@pytest.mark.shows("gateway-49")
 async def test_the_first_word_comes_at_once_and_no_other_waits_longer_than_100_ms(quiet_clock: MockClock) -> None:
     async with open_room(saying(pace=0.04), ChatFluxConfig(buffer_chunks=100)) as room:
         began, came = trio.current_time(), list[tuple[float, str]]()
@@ -144,6 +151,7 @@ async def test_the_first_word_comes_at_once_and_no_other_waits_longer_than_100_m
     assert not words
 
 
+@pytest.mark.shows("gateway-47", "gateway-70")
 @pytest.mark.parametrize(("buffer_chunks", "thoughts"), [(4, 4), (5, 3)])
 async def test_emit_thoughts_adds_thoughts_and_still_one_speech(
     buffer_chunks: int, thoughts: int, quiet_clock: MockClock
@@ -158,6 +166,7 @@ async def test_emit_thoughts_adds_thoughts_and_still_one_speech(
         assert len({each.id for each in turns}) == 2 * (thoughts + 1)
 
 
+@pytest.mark.shows("gateway-22")
 async def test_a_failed_dialogue_leaves_no_thoughts(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(emit_thoughts=True, buffer_chunks=1)
     async with open_room(saying(Say("Well, I"), Fail(ModelError("no")), pace=0.1), config) as room:
@@ -171,6 +180,7 @@ async def test_an_empty_answer_is_complete() -> None:
         assert room.speeches == [""]
 
 
+@pytest.mark.shows("gateway-36")
 async def test_timestamps_never_go_back() -> None:
     times = iter(range(1_000, 0, -1))
     async with open_room(wall_clock=lambda: float(next(times))) as room:
@@ -179,6 +189,7 @@ async def test_timestamps_never_go_back() -> None:
         assert [each.timestamp for each in room.conversation.trace.events] == [1_000.0, 1_000.0]
 
 
+@pytest.mark.shows("gateway-27")
 async def test_a_slow_reader_gets_the_whole_text() -> None:
     limits = Limits(best_effort_max_events_per_turn=2)
     async with open_room(saying(Flood("word ", 500)), ChatFluxConfig(buffer_chunks=1), limits=limits) as room:
@@ -206,6 +217,7 @@ async def test_a_detached_reader_subscribes_again(quiet_clock: MockClock) -> Non
 # -- order
 
 
+@pytest.mark.shows("gateway-86")
 async def test_dialogues_of_a_conversation_run_one_after_the_other() -> None:
     async with open_room() as room, trio.open_nursery() as nursery:
         order: list[str] = []
@@ -233,6 +245,7 @@ async def test_more_dialogues_than_may_wait_are_refused(quiet_clock: MockClock) 
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT", "the wait was the truth"
 
 
+@pytest.mark.shows("gateway-4", "gateway-85")
 async def test_a_conversation_is_dormant_until_it_flows() -> None:
     async with open_room() as room:
         assert room.conversation.state is ConversationState.DORMANT
@@ -243,6 +256,7 @@ async def test_a_conversation_is_dormant_until_it_flows() -> None:
 # -- failures
 
 
+@pytest.mark.shows("gateway-35")
 async def test_an_empty_message_is_invalid() -> None:
     async with open_room() as room:
         error, _ = await talk(room.conversation, "   ")
@@ -258,6 +272,7 @@ async def test_a_message_that_is_not_text_is_invalid(message: Any) -> None:
         assert payload(await talk(room.conversation, message), "error")["code"] == "INVALID_MESSAGE"
 
 
+@pytest.mark.shows("gateway-6")
 async def test_a_mode_may_be_named() -> None:
     async with open_room() as room:
         named: Any = "advise"
@@ -276,6 +291,7 @@ async def test_a_full_stage_is_a_rate_limit() -> None:
         assert payload(await talk(room.conversation), "error")["code"] == "RATE_LIMITED"
 
 
+@pytest.mark.shows("gateway-50")
 async def test_an_answer_that_takes_too_long_is_a_timeout(quiet_clock: MockClock) -> None:
     async with open_room(saying(Say("Well,"), Pause(31), Say("never."))) as room:
         began = trio.current_time()
@@ -287,6 +303,7 @@ async def test_an_answer_that_takes_too_long_is_a_timeout(quiet_clock: MockClock
         assert room.conversation.trace.events == ()
 
 
+@pytest.mark.shows("gateway-50")
 async def test_stream_timeout_is_what_the_config_says(quiet_clock: MockClock) -> None:
     async with open_room(saying(Pause(3), Say("Yes.")), ChatFluxConfig(stream_timeout=2.0)) as room:
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT"
@@ -347,6 +364,7 @@ async def test_a_stalled_model_is_a_timeout(quiet_clock: MockClock) -> None:
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT"
 
 
+@pytest.mark.shows("gateway-103")
 async def test_a_failing_model_without_a_template_is_unavailable() -> None:
     async with open_room(saying(Fail(ModelError("down")))) as room:
         events = await talk(room.conversation)
@@ -406,6 +424,7 @@ async def test_leaving_a_dialogue_early_cancels_its_turn(quiet_clock: MockClock)
 # -- templates
 
 
+@pytest.mark.shows("gateway-92")
 async def test_a_template_answers_small_talk_without_a_model() -> None:
     async with open_room(saying(Fail(ModelError("down"))), templates=STANDARD_TEMPLATES) as room:
         async with room.session.subscribe() as native:
@@ -424,6 +443,7 @@ async def test_a_template_answers_small_talk_without_a_model() -> None:
         assert room.conversation.trace.events[0].source == "kgent-template"
 
 
+@pytest.mark.shows("gateway-102")
 @pytest.mark.parametrize("mode", DialogueMode)
 async def test_a_template_is_the_fallback_when_no_model_can_answer(mode: DialogueMode) -> None:
     async with open_room(saying(Fail(ModelError("down"))), templates=STANDARD_TEMPLATES) as room:
@@ -448,6 +468,7 @@ async def test_an_uncommitted_empty_answer_has_one_final_chunk_and_no_template()
         assert payload(events, "error")["code"] == "LLM_UNAVAILABLE"
 
 
+@pytest.mark.shows("gateway-102")
 async def test_a_template_answers_when_the_model_cannot_load() -> None:
     model = saying(Say("never"))
     model.cool()
@@ -456,6 +477,7 @@ async def test_a_template_answers_when_the_model_cannot_load() -> None:
         assert payload(await talk(room.conversation), "message")["template"] == "fallback"
 
 
+@pytest.mark.shows("gateway-98", "gateway-99")
 @pytest.mark.parametrize(("retry_after", "asked_at"), [(2.0, [0.0, 2.0]), (None, [0.0])])
 async def test_the_turn_waits_for_a_limited_model_and_the_gateway_does_not_wait_again(
     retry_after: float | None, asked_at: list[float], quiet_clock: MockClock
@@ -492,6 +514,7 @@ class Words:
         return [Flood("word ", self.number)]
 
 
+@pytest.mark.shows("gateway-91")
 async def test_a_message_gets_the_tier_that_it_is_worth() -> None:
     script = Words(1)
     async with open_room(scripted(script), budget=SMALL) as room:
@@ -501,6 +524,7 @@ async def test_a_message_gets_the_tier_that_it_is_worth() -> None:
     assert script.allowed == [10, 2, 20]
 
 
+@pytest.mark.shows("gateway-51")
 async def test_entropy_budget_bounds_the_tier_of_one_dialogue() -> None:
     for entropy, allowed in ((0.08, 20), (0.07, 10), (0.03, 2)):
         script = Words(1)
@@ -510,6 +534,7 @@ async def test_entropy_budget_bounds_the_tier_of_one_dialogue() -> None:
         assert script.allowed == [allowed, allowed]
 
 
+@pytest.mark.shows("gateway-101")
 async def test_a_session_with_few_tokens_whispers_before_it_is_refused(quiet_clock: MockClock) -> None:
     script = Words(100)
     config = ChatFluxConfig(session_tokens=15, session_tokens_seconds=150)

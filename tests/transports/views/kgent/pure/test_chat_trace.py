@@ -44,6 +44,7 @@ def programs(draw: st.DrawFn) -> list[tuple[Turn, tuple[str, ...]]]:
     return made
 
 
+@pytest.mark.shows("gateway-67")
 @given(programs())
 def test_causal_ordering(program: list[tuple[Turn, tuple[str, ...]]]) -> None:
     places = {name: place for place, name in enumerate(names(trace_of(*program)))}
@@ -68,6 +69,7 @@ def test_turns_that_depend_on_each_other_do_not_commute() -> None:
     assert one.depends_on("b") == {"a"}
 
 
+@pytest.mark.shows("gateway-105")
 def test_the_causal_cone_of_a_turn_is_all_that_it_depends_on() -> None:
     trace = trace_of((turn("a"), ()), (turn("b"), ("a",)), (turn("c"), ("a", "b")), (turn("d"), ()))
     assert [trace.cone(each) for each in "abcd"] == [set(), {"a"}, {"a", "b"}, set()]
