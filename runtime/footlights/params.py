@@ -158,7 +158,7 @@ class TurnParams:
     """The name of a registered workload; by default the standard NPC turn runs."""
     approvals: Mapping[str, bool] = field(default=_NO_ANSWERS, converter=_answers, hash=False)
     """Answers to pending approvals: by id, whether the action is approved."""
-    facts: tuple[Fact, ...] = field(default=(), converter=_facts, hash=False)
+    facts: tuple[Fact, ...] = field(default=(), converter=_facts, hash=False, repr=False)
     """What the model is told in this turn alone, before the facts of its persona. A host gives them, and no client."""
 
     def __attrs_post_init__(self) -> None:

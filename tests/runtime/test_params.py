@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footlights import BusyRule, InvalidCommand, Mode, SessionParams, TurnParams, quote_session_id
+from footlights import BusyRule, Fact, InvalidCommand, Mode, SessionParams, TurnParams, quote_session_id
 
 
 @pytest.mark.parametrize(
@@ -117,3 +117,10 @@ def test_the_answers_of_a_turn_are_its_own_and_refusing_them_quotes_nothing() ->
     with pytest.raises(InvalidCommand) as refusal:
         TurnParams(approvals={"my secret": True})
     assert "secret" not in str(refusal.value)
+
+
+def test_the_facts_of_a_turn_are_not_shown_where_its_parameters_are() -> None:
+    params = TurnParams(facts=[Fact("Secret", "blue")])  # type: ignore[arg-type]  # a list is as good
+    assert params.facts == (Fact("Secret", "blue"),)
+    assert "blue" not in repr(params)
+    assert hash(params) == hash(TurnParams())

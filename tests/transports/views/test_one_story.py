@@ -118,7 +118,7 @@ async def test_a_tool_that_is_cut_off_is_the_same_story_everywhere(tmp_path: Pat
     ]
 
 
-@pytest.mark.shows("feed-25", "feed-41")
+@pytest.mark.shows("feed-25", "feed-41", "narration-128")
 async def test_a_turn_that_the_rules_refuse_is_the_same_story_everywhere(tmp_path: Path) -> None:
     story = await told_of(tmp_path, "Take the spoon")
     said = only_payload(story.events, TurnFinal).text

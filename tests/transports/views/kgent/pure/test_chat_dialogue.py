@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footlights import TokenDelta, TurnAccepted, TurnFinal, TurnInterrupted
+from footlights import TokenDelta, ToolCallResult, TurnAccepted, TurnFinal, TurnInterrupted
 from footlights.events import CommitOutcome, ErrorInfo, Ext, InterruptReason, ModelReady, WarmState
 from footlights_transports.views.kgent.pure.messages import RECOVERY, ChatEvent, DialogueMode, ErrorCode
 from footlights_transports.views.kgent.pure.reader import (
@@ -127,6 +127,12 @@ def test_every_interruption_has_its_code(reason: InterruptReason) -> None:
     # The standard text of the code says that there is no model.
     assert (told.meaning is not None) is (reason in {"tool_error", "workload_error"})
     assert set(ERROR_CODES) == set(InterruptReason)
+
+
+def test_no_template_follows_a_tool() -> None:
+    ran = ToolCallResult("call-1", "rent_room", canceled=False)
+    cut = TurnInterrupted(InterruptReason.MODEL_ERROR, "model_failed")
+    assert read(ran, cut, committed(CommitOutcome.FAIL_CLOSED)) == [Failed(ErrorCode.LLM_UNAVAILABLE, has_begun=True)]
 
 
 @pytest.mark.shows("gateway-103")

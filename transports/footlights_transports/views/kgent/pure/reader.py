@@ -108,7 +108,7 @@ class Failed:
     code: ErrorCode | None
     """The reason; None for a cancellation."""
     has_begun: bool = False
-    """Whether a part of the answer was emitted, or an empty answer was complete."""
+    """Whether a part of the answer was emitted, a tool was called, or an empty answer was complete."""
     meaning: str | None = None
     """What is wrong, where that is known better than by the standard text of the code."""
     cause: str | None = None
@@ -207,7 +207,7 @@ class DialogueReader:
 
     @property
     def _has_begun(self) -> bool:
-        return self._end > 0 or self._final is not None
+        return self._end > 0 or self._final is not None or self._acted
 
     @property
     def _tokens(self) -> int:
