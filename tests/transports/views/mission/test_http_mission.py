@@ -462,6 +462,37 @@ async def test_each_user_has_missions_and_budgets_of_their_own() -> None:
         assert outcome(await house.client.post(SPEAK, json=FIRE, headers=bob)) == (200, None, 0)
 
 
+@pytest.mark.parametrize("name", ["heist", "{user}:heist"])
+async def test_two_users_call_a_session_the_same_and_each_board_shows_its_own(name: str) -> None:
+    tokens = {"ann": "a" * 16, "bob": "b" * 16}
+    async with open_house(policy=AccessPolicy(tokens)) as house:
+        told: dict[str, list[dict[str, Any]]] = {}
+        for user, turns in (("ann", 1), ("bob", 2)):
+            headers = {"authorization": f"Bearer {tokens[user]}"}
+            made = await house.client.post("/v1/sessions", json={"params": {"session_id": "heist"}}, headers=headers)
+            session_id = made.json()["session_id"]
+            board = f"/api/mission-board/{name.format(user=user)}"
+            assert (await house.client.get(f"{board}/events", headers=headers)).json()["mission_id"] == session_id
+            for _ in range(turns):
+                session = f"/v1/sessions/{session_id}/turns"
+                turn = (await house.client.post(session, json={"input": "Hello"}, headers=headers)).json()["turn_id"]
+                await house.client.post(f"{session}/{turn}/finalize", headers=headers)
+                await trio.testing.wait_all_tasks_blocked()
+            told[user] = (await house.client.get(f"{board}/events", headers=headers)).json()["events"]
+            yes = {"approvals": {"a-000001": True}}
+            assert (await house.client.post(f"{board}/approvals", json=yes, headers=headers)).status_code == 202
+    assert [len(told[user]) for user in ("ann", "bob")] == [1, 2]
+    assert {each["payload"]["mission_id"] for each in told["ann"]} == {"ann:heist"}
+
+
+async def test_a_mission_has_one_rate_whatever_its_user_calls_it() -> None:
+    tokens = {"ann": "a" * 16}
+    async with open_house(policy=AccessPolicy(tokens), headers={"authorization": f"Bearer {'a' * 16}"}) as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (200, None, 0)
+        again = await house.client.post(SPEAK, json=FIRE | {"mission_id": "ann:heist"})
+        assert outcome(again)[1] == "dedupe_cooldown"
+
+
 async def test_the_number_of_tenants_per_user_and_day_is_limited() -> None:
     policy = AccessPolicy({"ann": "a" * 16})
     async with open_house(policy=policy, mission=REPLAY, headers={"authorization": f"Bearer {'a' * 16}"}) as house:

@@ -202,7 +202,7 @@ async def test_an_event_is_closed_once_even_if_its_debrief_is_suppressed(monkeyp
     monkeypatch.setattr(history, "MAX_TENANTS_PER_USER", 1)
     async with kept() as (_, missions):
         trigger = await missions.add(ANN, request(**LOUD))
-        board = missions.board(ANN, "heist")
+        board = missions.board(ANN, "ann:heist")
         closing = read_closing({"tenant_id": "another", "context_tier": 1, "session_state": "active"})
         debrief = await missions.acknowledge(ANN, board, trigger, closing)
         assert debrief.payload.suppression.reason == "voice_budget_exceeded"
@@ -245,11 +245,11 @@ async def test_a_user_with_many_boards_loses_only_their_own(monkeypatch: pytest.
 async def test_a_user_with_large_boards_loses_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mission_board, "MAX_BYTES", 9_000)
     async with kept() as (_, missions):
-        await missions.add(BOB, request())
+        await missions.add(BOB, request(mission_id="bob:heist"))
         for number in range(9):
             await missions.add(ANN, request(mission_id=f"a{number}"))
-        assert not missions.board(BOB, "heist").is_over
-        assert missions.find(ANN, "a0") is None
+        assert not missions.board(BOB, "bob:heist").is_over
+        assert missions.find(ANN, "ann:a0") is None
 
 
 # -- callers

@@ -60,7 +60,7 @@ class _Listener:
 
 
 class Missions:
-    """All missions of one server. Needs the task `keep`."""
+    """All missions of one server, by their full names (`own_name`). Needs the task `keep`."""
 
     def __init__(self, access: SessionAccess, settings: MissionSettings | None = None) -> None:
         settings = settings or MissionSettings()
@@ -97,18 +97,18 @@ class Missions:
 
     async def speak(self, user: User, request: CalloutRequest) -> Announcement:
         """Decide about a callout, and speak it if that is the decision and this is no dry run."""
-        context, at_ms = request.context.of_user(user.name), self._time_of(request.policy_ts_ms)
+        request, at_ms = request.of_user(user.name), self._time_of(request.policy_ts_ms)
         if request.dry_run:
             await trio.lowlevel.checkpoint()
-            return self.announcer.consider(request.event, context, at_ms)
-        return await self.announcer.announce(request.event, context, at_ms)
+            return self.announcer.consider(request.event, request.context, at_ms)
+        return await self.announcer.announce(request.event, request.context, at_ms)
 
     async def add(self, user: User, request: CalloutRequest) -> BoardEvent:
         """Put an event on the board of its mission, and call it out. Raises `EventExists` and `SessionClosed`."""
+        request, at_ms = request.of_user(user.name), self._time_of(request.policy_ts_ms)
         board = self.board(user, request.event.mission_id)
         board.check_new(request.event.event_id)
-        context, at_ms = request.context.of_user(user.name), self._time_of(request.policy_ts_ms)
-        callout = self.announcer.decide(request.event, context, at_ms)
+        callout = self.announcer.decide(request.event, request.context, at_ms)
         event = board.add(callout.announcement)
         await self._speak(board, event, callout)
         return event

@@ -6,7 +6,8 @@
     POST /api/mission-board/{mission_id}/events/{event_id}/ack  close an event
     POST /api/mission-board/{mission_id}/approvals              answer what waits for an approval in a session
 
-Missions belong to their user. Every answer has the text of the callout, whatever happens to its voice.
+Missions belong to their user, and their full names begin with the user's; a user may leave that out. Every answer has
+the text of the callout, whatever happens to its voice.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from footlights_transports.views.mission.openapi import (
     READING,
     REFUSALS,
 )
+from footlights_transports.views.mission.pure.payload import own_name
 from footlights_transports.views.mission.pure.requests import (
     LISTENER_FIELDS,
     read_answers,
@@ -98,7 +100,7 @@ class MissionRoutes:
         """What was called out in a mission: a list, or Server-Sent Events if you accept them. If the mission is one of
         your open sessions, its turns are called out from now on.
         """
-        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        mission_id = _mission_id(request, user)
         context = _listener(request)
         epoch = self._access.stage.epoch
         after = _number("after", request.query_params.get("after"), 0, _LAST_PLACE, 0)
@@ -116,7 +118,7 @@ class MissionRoutes:
     @Operation("POST", _EVENTS, ADDED, (409, 415), body="BoardCallout", names=NAMES)
     async def add_event(self, request: Request, user: User) -> Response:
         """Call an event out, and put it on the board."""
-        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        mission_id = _mission_id(request, user)
         fields = json_body_of(request)
         for name in ("mission_id", "dry_run"):
             if name in fields:
@@ -132,7 +134,7 @@ class MissionRoutes:
     @Operation("POST", _APPROVALS, ANSWERED, (404, 409, 415, 422), body="BoardAnswer", names=NAMES)
     async def answer_approvals(self, request: Request, user: User) -> Response:
         """Answer what waits for an approval in a mission's session, by a new turn. Its callouts tell the outcome."""
-        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        mission_id = _mission_id(request, user)
         answers = read_answers(json_body_of(request))
         said = "Yes." if all(answers.values()) else "No."
         turn_id = self._access.begin_turn(user, mission_id, said, TurnParams(approvals=answers))
@@ -143,8 +145,7 @@ class MissionRoutes:
     )
     async def close_event(self, request: Request, user: User) -> Response:
         """Close an event: its debrief is called out and put on the board. Again changes nothing."""
-        path = path_of(request)
-        mission_id, event_id = read_id("mission_id", path["mission_id"]), read_id("event_id", path["event_id"])
+        mission_id, event_id = _mission_id(request, user), read_id("event_id", path_of(request)["event_id"])
         closing = read_closing(json_body_of(request) if body_of(request) else {})
         board = self._missions.find(user, mission_id)
         trigger = None if board is None else board.find(event_id)
@@ -229,6 +230,10 @@ def _answer(announcement: Announcement, dry_run: bool) -> Response:
 
 
 # -- reading requests
+
+
+def _mission_id(request: Request, user: User) -> str:
+    return own_name(user.name, read_id("mission_id", path_of(request)["mission_id"]))
 
 
 def _listener(request: Request) -> Context | None:

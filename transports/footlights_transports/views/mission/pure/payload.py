@@ -69,6 +69,12 @@ class MissionEvent:
         return self.certainty
 
 
+def own_name(user_id: str | None, name: str) -> str:
+    """The full name of the mission that a user calls so: it begins with the user's name, as that of a session does."""
+    own = "" if user_id is None else f"{user_id}:"
+    return name if name.startswith(own) else f"{own}{name}"
+
+
 @frozen(kw_only=True)
 class Context:
     """The listener. The defaults allow no voice."""

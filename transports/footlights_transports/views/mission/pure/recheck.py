@@ -28,6 +28,7 @@ from attrs import define, frozen
 from footlights.errors import InvalidCommand
 from footlights.wire import values
 from footlights_transports.views.mission.pure.history import History
+from footlights_transports.views.mission.pure.payload import own_name
 from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.pure.requests import (
     CalloutRequest,
@@ -95,8 +96,8 @@ class _Recording:
         self._last: _Places | None = None
         self._decided: deque[_Decided] = deque()
         """The entries that `settled` has not returned yet."""
-        self._events: dict[tuple[str | None, str, str], MissionEvent] = {}
-        """The events of all boards by user, mission and id."""
+        self._events: dict[tuple[str, str], MissionEvent] = {}
+        """The events of all boards by mission and id."""
 
     def take(self, fields: Mapping[str, object]) -> None:
         """Decide about an entry, after the ends that came before it. Raises `InvalidCommand`."""
@@ -110,7 +111,7 @@ class _Recording:
             self._time_ms = request.policy_ts_ms
         place = self._time_ms if places.seq is None else places.seq
         self.end_voices(place)
-        decision = decide(request.event, request.context.of_user(user_id), self._history, self._time_ms)
+        decision = decide(request.event, request.context, self._history, self._time_ms)
         if not request.dry_run:
             self._history = decision.history
         end = places.end if decision.speak and not request.dry_run else None
@@ -150,23 +151,23 @@ class _Recording:
         event_id = f"event-{self._count:06d}"
         board, closes = asked.pop("board", None), asked.pop("closes", None)
         if closes is not None:
-            request = self._closing(asked, closes, user_id, read_id("board", board), event_id)
+            mission_id = own_name(user_id, read_id("board", board))
+            request = self._closing(asked, closes, mission_id, event_id)
         elif board is None:
             request = read_callout(asked, event_id)
         elif "mission_id" in asked:
             raise InvalidCommand("mission_id: is there beside board")
         else:
             request = read_callout({**asked, "mission_id": read_id("board", board)}, event_id)
+        request = request.of_user(user_id)
         if board is not None and not request.dry_run:
-            self._events[user_id, request.event.mission_id, request.event.event_id] = request.event
+            self._events[request.event.mission_id, request.event.event_id] = request.event
         return request
 
-    def _closing(
-        self, asked: dict[str, object], closes: object, user_id: str | None, mission_id: str, default_id: str
-    ) -> CalloutRequest:
+    def _closing(self, asked: dict[str, object], closes: object, mission_id: str, default_id: str) -> CalloutRequest:
         event_id = read_id("event_id", asked.pop("event_id", None) or default_id)
         closing = read_closing(asked)
-        trigger = self._events.get((user_id, mission_id, read_id("closes", closes)))
+        trigger = self._events.get((mission_id, read_id("closes", closes)))
         if trigger is None:
             raise InvalidCommand("closes: no such event of that board stands before it")
         debrief = debrief_of(trigger, closing, event_id)

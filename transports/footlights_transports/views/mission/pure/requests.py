@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from footlights.errors import InvalidCommand
 from footlights.params import TurnParams
 from footlights.wire import values
 from footlights.wire.values import Unfit
-from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.payload import Context, MissionEvent, own_name
 from footlights_transports.views.mission.pure.policy import broken_rules
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
@@ -63,6 +63,11 @@ class CalloutRequest:
     """Whether to decide only: nothing is spoken, and no limit is used up."""
     policy_ts_ms: int | None = None
     """The time of the decision, for replays."""
+
+    def of_user(self, user_id: str | None) -> CalloutRequest:
+        """The same request of this user, whose missions and tenants are the user's own."""
+        mission_id = own_name(user_id, self.event.mission_id)
+        return evolve(self, event=evolve(self.event, mission_id=mission_id), context=self.context.of_user(user_id))
 
 
 @frozen(kw_only=True)
