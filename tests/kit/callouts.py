@@ -1,8 +1,10 @@
-"""Callouts for tests: a listener that hears everything, an event that may be spoken, and a clock."""
+"""Callouts for tests: a listener that hears everything, an event that may be spoken, a clock, and a voice."""
 
 from __future__ import annotations
 
-from typing import Any
+import io
+import wave
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -15,6 +17,32 @@ from footlights_transports.views.mission.pure.terms import (
     Tier,
 )
 from footlights_transports.views.mission.pure.text import compose
+
+if TYPE_CHECKING:
+    from footlights_transports.views.mission.pure.payload import UtilityPayload
+
+
+def _tone() -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8_000)
+        sound.writeframes(b"\0\x40\0\xc0" * 40)
+    return file.getvalue()
+
+
+TONE = _tone()
+"""A WAV file."""
+
+
+class ToneVoice:
+    """A voice that says the same whatever it is to say."""
+
+    async def speak(self, payload: UtilityPayload) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return TONE
+
 
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 THREAT = MissionEventType.THREAT_UPDATE

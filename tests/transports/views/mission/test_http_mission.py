@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
+import wave
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,10 +24,12 @@ from footlights_transports.views.mission.missions import MissionSettings
 from footlights_transports.views.mission.pure import history
 from footlights_transports.views.mission.pure.recheck import replay
 from footlights_transports.views.mission.routes import BoardStream
+from tests.kit.callouts import TONE, ToneVoice
 from tests.kit.peers.http_peer import Answer, Follower, open_house, refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
     import httpx2
 
@@ -103,6 +107,7 @@ async def test_a_callout_is_decided_and_spoken_and_the_answer_is_complete() -> N
             "voice_failed_ms": None,
             "voice_dropped_ms": None,
             "ended_seq": None,
+            "audio_url": None,
         }
         assert answer.json()["policy_ts_ms"] > 10**12
         again = await house.client.post(SPEAK, json=FIRE)
@@ -396,6 +401,7 @@ async def test_closing_an_event_debriefs_it_and_reports_the_time_it_took() -> No
             "voice_failed_ms": None,
             "voice_dropped_ms": None,
             "ended_seq": None,
+            "audio_url": None,
         }
         trigger, debrief = (await house.client.get(BOARD)).json()["events"]
         assert trigger["ack"]["trigger_to_debrief_closed_ms"] == 15_000
@@ -443,6 +449,70 @@ async def test_an_unknown_event_cannot_be_closed() -> None:
             400,
             "invalid_command",
         )
+
+
+# -- recordings of voices
+
+
+TOKENS = {"ann": "a" * 16, "bob": "b" * 16}
+ANN, BOB = ({"authorization": f"Bearer {TOKENS[user]}"} for user in ("ann", "bob"))
+
+
+def with_tone(folder: Path, seconds: float = 3_600) -> MissionSettings:
+    return MissionSettings(voice=ToneVoice(), folder=folder, audio_seconds=seconds)
+
+
+def sounds_in(folder: Path) -> list[str]:
+    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*.wav"))
+
+
+async def test_the_answer_names_the_sound_of_a_callout_and_only_its_owner_gets_it(tmp_path: Path) -> None:
+    async with open_house(policy=AccessPolicy(TOKENS), mission=with_tone(tmp_path)) as house:
+        spoken = await house.client.post(SPEAK, json=FIRE, headers=ANN)
+        assert outcome(spoken) == (200, None, 0)
+        url = spoken.json()["audio_url"]
+        sound = await house.client.get(url, headers=ANN)
+        assert (sound.status_code, sound.headers["content-type"]) == (200, "audio/wav")
+        with wave.open(io.BytesIO(sound.content), "rb") as played:
+            assert played.getnframes() > 0
+        assert refused(await house.client.get(url, headers=BOB)) == (404, "unknown_recording")
+        assert refused(await house.client.get(url)) == (401, "unauthorized")
+        for name in ("x.wav", "%2e%2e%2fann%2fx.wav"):
+            assert (await house.client.get(f"/api/voice/audio/{name}", headers=ANN)).status_code == 404
+        for silent in ({}, {"dry_run": True, "text": "Flood."}):
+            unspoken = await house.client.post(SPEAK, json=FIRE | silent, headers=ANN)
+            assert unspoken.json()["audio_url"] is None
+
+
+async def test_a_board_names_the_sound_of_its_events_and_tells_it_when_it_is_there(tmp_path: Path) -> None:
+    async with open_house(mission=with_tone(tmp_path)) as house:
+        guest = await house.start()
+        path = f"/api/mission-board/{guest.session_id}/events"
+        async with following(house, f"{path}?context_tier=1&session_state=active") as follower:
+            await guest.finalize(await guest.begin_turn("Hello"))
+            first, second = [await told(follower) for _ in range(2)]
+        assert (first["event_id"], first["audio_url"]) == (second["event_id"], None)
+        assert (await house.client.get(second["audio_url"])).content == TONE
+        added = await house.client.post(path, json={"text": "Fire.", "classification": "critical", **HEARD})
+        assert added.json()["audio_url"] == added.json()["event"]["audio_url"]
+        closed = await house.client.post(f"{path}/{added.json()['event']['event_id']}/ack", json=HEARD)
+        for url in (added.json()["audio_url"], closed.json()["audio_url"]):
+            assert (await house.client.get(url)).content == TONE
+        assert len({each["audio_url"] for each in (await house.client.get(path)).json()["events"]}) == 3
+
+
+async def test_a_sound_that_has_expired_is_gone(tmp_path: Path) -> None:
+    async with open_house(mission=with_tone(tmp_path, seconds=0)) as house:
+        url = (await house.client.post(SPEAK, json=FIRE)).json()["audio_url"]
+        assert refused(await house.client.get(url)) == (404, "unknown_recording")
+        await trio.testing.wait_all_tasks_blocked()
+        assert sounds_in(tmp_path) == []
+
+
+async def test_a_sound_that_cannot_be_kept_is_a_failure_of_the_voice(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with open_house(mission=with_tone(tmp_path / "file")) as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (502, "voice_backend_error", 0)
 
 
 # -- users

@@ -22,9 +22,11 @@ from footlights_transports.views.mission.board import Boards
 from footlights_transports.views.mission.caller import Caller
 from footlights_transports.views.mission.pure.payload import Context
 from footlights_transports.views.mission.pure.requests import debrief_of
+from footlights_transports.views.mission.recordings import Recordings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from footlights import InteractionSession
     from footlights_transports.access.policy import User
@@ -46,6 +48,10 @@ class MissionSettings:
 
     voice: Voice | None = None
     """The voice. Without one callouts are decided all the same, and never heard."""
+    folder: Path | None = None
+    """Where recordings are kept. Without it none are."""
+    audio_seconds: float = 3_600.0
+    """How long a recording can be fetched; then it is deleted."""
     replay: bool = False
     """Whether `policy_ts_ms` of a request is the time of its decision."""
     wall_clock: Callable[[], float] = time.time
@@ -67,7 +73,10 @@ class Missions:
         self._access = access
         self._replay = settings.replay
         self._clock_offset = settings.wall_clock() - trio.current_time()
-        self.announcer = Announcer(self._now_ms, settings.voice)
+        self._recordings: Recordings | None = None
+        if settings.folder is not None:
+            self._recordings = Recordings(settings.folder, settings.audio_seconds, self._now_ms)
+        self.announcer = Announcer(self._now_ms, settings.voice, self._recordings)
         self._boards = Boards(self._forgotten)
         self._listeners: OrderedDict[MissionName, _Listener] = OrderedDict()
         """The sessions that are called out, the most recently read at the end."""
@@ -79,6 +88,8 @@ class Missions:
         async with self.announcer:
             try:
                 async with trio.open_nursery() as self._nursery:
+                    if self._recordings is not None:
+                        self._nursery.start_soon(self._recordings.run)
                     task_status.started()
                     await trio.sleep_forever()
             finally:
@@ -102,6 +113,10 @@ class Missions:
             await trio.lowlevel.checkpoint()
             return self.announcer.consider(request.event, request.context, at_ms)
         return await self.announcer.announce(request.event, request.context, at_ms)
+
+    async def recording(self, user: User, name: str) -> bytes | None:
+        """A recording of this user's callouts; None if there is none, or no more."""
+        return None if self._recordings is None else await self._recordings.read(user.name, name)
 
     async def add(self, user: User, request: CalloutRequest) -> BoardEvent:
         """Put an event on the board of its mission, and call it out. Raises `EventExists` and `SessionClosed`."""

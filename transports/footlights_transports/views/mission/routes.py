@@ -1,6 +1,7 @@
 """Routes for callouts: speak one, and read, write and close the events of a mission's board.
 
     POST /api/voice/speak                                       decide about a callout, and speak it
+    GET  /api/voice/audio/{recording}                           the recording of a callout
     GET  /api/mission-board/{mission_id}/events                 the events of a board, as a list or as a stream
     POST /api/mission-board/{mission_id}/events                 put an event on the board, and call it out
     POST /api/mission-board/{mission_id}/events/{event_id}/ack  close an event
@@ -18,6 +19,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import orjson
+from starlette.responses import Response
 
 from footlights.errors import InvalidCommand
 from footlights.params import TurnParams
@@ -25,6 +27,7 @@ from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.http.sse import KEEP_ALIVE, SseResponse
+from footlights_transports.views.mission.announcer import AUDIO_PATH
 from footlights_transports.views.mission.board import MAX_EVENTS, EventExists
 from footlights_transports.views.mission.openapi import (
     ADDED,
@@ -32,6 +35,7 @@ from footlights_transports.views.mission.openapi import (
     BOARD,
     CLOSED,
     DECIDED,
+    HEARD,
     NAMES,
     READING,
     REFUSALS,
@@ -51,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from footlights.events import JsonValue
     from footlights_transports.access.policy import User
@@ -79,7 +82,7 @@ _SENTENCES: Mapping[LimitScope | None, str] = {
 
 
 class MissionRoutes:
-    """The five routes of one server."""
+    """The six routes of one server."""
 
     def __init__(self, access: SessionAccess, missions: Missions) -> None:
         self._access = access
@@ -94,6 +97,14 @@ class MissionRoutes:
         wanted = read_callout(fields, self._missions.new_id("speak"))
         announcement = await self._missions.speak(user, wanted)
         return _answer(announcement, wanted.dry_run)
+
+    @Operation("GET", f"{AUDIO_PATH}/{{recording}}", HEARD, names=NAMES)
+    async def fetch_audio(self, request: Request, user: User) -> Response:
+        """The recording of a callout of yours, until it expires."""
+        sound = await self._missions.recording(user, path_of(request)["recording"])
+        if sound is None:
+            return _unknown("unknown_recording", "You have no such recording, or it has expired.")
+        return Response(sound, headers=_HEADERS, media_type="audio/wav")
 
     @Operation("GET", _EVENTS, BOARD, (409,), parameters=READING, names=NAMES)
     async def read_board(self, request: Request, user: User) -> Response:
@@ -150,8 +161,7 @@ class MissionRoutes:
         board = self._missions.find(user, mission_id)
         trigger = None if board is None else board.find(event_id)
         if board is None or trigger is None:
-            message = "There is no such event on the board, or it is forgotten."
-            return json_response({"error": {"code": "unknown_event", "message": message}}, 404)
+            return _unknown("unknown_event", "There is no such event on the board, or it is forgotten.")
         debrief = await self._missions.acknowledge(user, board, trigger, closing)
         answer = {**(trigger.acknowledgement or {}), **_decided(debrief.announcement)}
         return json_response({"mission_id": mission_id, "event_id": event_id, **answer}, headers=_HEADERS)
@@ -199,6 +209,10 @@ class BoardStream(SseResponse):
 # -- answers
 
 
+def _unknown(code: str, message: str) -> Response:
+    return json_response({"error": {"code": code, "message": message}}, 404)
+
+
 def _decided(announcement: Announcement) -> dict[str, JsonValue]:
     payload = announcement.payload
     return {
@@ -210,6 +224,7 @@ def _decided(announcement: Announcement) -> dict[str, JsonValue]:
         "voice_failed_ms": announcement.voice_failed_ms,
         "voice_dropped_ms": announcement.voice_dropped_ms,
         "ended_seq": announcement.ended_seq,
+        "audio_url": announcement.audio_url,
     }
 
 
