@@ -6,10 +6,11 @@ import io
 import json
 import logging
 import wave
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import jsonschema_rs
 import pytest
 import trio
@@ -30,8 +31,6 @@ from tests.kit.peers.http_peer import Answer, Follower, open_house, refused
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
-
-    import httpx2
 
     from footlights_transports.views.mission.pure.payload import UtilityPayload
     from tests.kit.peers.http_peer import House
@@ -462,10 +461,6 @@ def with_tone(folder: Path, seconds: float = 3_600) -> MissionSettings:
     return MissionSettings(voice=ToneVoice(), folder=folder, audio_seconds=seconds)
 
 
-def sounds_in(folder: Path) -> list[str]:
-    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*.wav"))
-
-
 async def test_the_answer_names_the_sound_of_a_callout_and_only_its_owner_gets_it(tmp_path: Path) -> None:
     async with open_house(policy=AccessPolicy(TOKENS), mission=with_tone(tmp_path)) as house:
         spoken = await house.client.post(SPEAK, json=FIRE, headers=ANN)
@@ -505,14 +500,55 @@ async def test_a_sound_that_has_expired_is_gone(tmp_path: Path) -> None:
     async with open_house(mission=with_tone(tmp_path, seconds=0)) as house:
         url = (await house.client.post(SPEAK, json=FIRE)).json()["audio_url"]
         assert refused(await house.client.get(url)) == (404, "unknown_recording")
-        await trio.testing.wait_all_tasks_blocked()
-        assert sounds_in(tmp_path) == []
 
 
 async def test_a_sound_that_cannot_be_kept_is_a_failure_of_the_voice(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     async with open_house(mission=with_tone(tmp_path / "file")) as house:
         assert outcome(await house.client.post(SPEAK, json=FIRE)) == (502, "voice_backend_error", 0)
+
+
+# -- restarts
+
+
+async def test_limits_survive_a_restart_of_the_server(tmp_path: Path) -> None:
+    for first in (0, 6):
+        async with open_house(mission=MissionSettings(folder=tmp_path)) as house:
+            for number in range(first, first + 6):
+                assert outcome(await house.client.post(SPEAK, json=FIRE | {"text": f"Fire {number}."})) == (
+                    200,
+                    None,
+                    0,
+                )
+    async with open_house(mission=MissionSettings(folder=tmp_path)) as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE))[:2] == (429, "voice_rate_limited")
+
+
+async def test_a_voice_that_a_shutdown_cuts_off_takes_no_place_in_the_limits_of_the_next_start(tmp_path: Path) -> None:
+    speaker = Speaker()
+    speaker.let_go = trio.Event()
+    settings = MissionSettings(voice=speaker, folder=tmp_path)
+    async with open_house(mission=settings, goodbye=0.01) as house, trio.open_nursery() as nursery:
+        nursery.start_soon(_ask_in_vain, house)
+        await speaker.asked.wait()
+        house.stop()
+        await house.stopped.wait()
+    assert json.loads(_text_of(tmp_path / "limits.json"))["tenants"] == {}
+
+
+async def _ask_in_vain(house: House) -> None:
+    with suppress(httpx2.HTTPError):
+        await house.client.post(SPEAK, json=FIRE)
+
+
+def _text_of(file: Path) -> str:
+    return file.read_text()
+
+
+async def test_a_server_for_replays_neither_reads_nor_writes_limits(tmp_path: Path) -> None:
+    async with open_house(mission=MissionSettings(folder=tmp_path, replay=True)) as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (200, None, 0)
+    assert not (tmp_path / "limits.json").exists()
 
 
 # -- users

@@ -100,6 +100,8 @@ class Announcer:
         self, clock_ms: Callable[[], int], voice: Voice | None = None, recordings: Recordings | None = None
     ) -> None:
         self.history = History()
+        self.changed = trio.Event()
+        """Set with the next change of the history, and then replaced."""
         self._clock_ms = clock_ms
         self._voice = voice or NullVoice()
         self._recordings = recordings
@@ -135,7 +137,7 @@ class Announcer:
         """
         now = self._clock_ms() if at_ms is None else at_ms
         decision = decide(event, context, self.history, now)
-        self.history = decision.history
+        self._remember(decision.history)
         announcement = self._announcement(event, decision, now)
         return Callout(decision, announcement, context.user_id, uses_clock=at_ms is None)
 
@@ -213,7 +215,7 @@ class Announcer:
         now = self._end_ms(callout)
         end = voice_failed if is_failure else voice_dropped
         callout.decision = end(callout.decision, self.history, now)
-        self.history = callout.decision.history
+        self._remember(callout.decision.history)
         callout.announcement = evolve(
             callout.announcement,
             payload=callout.decision.payload,
@@ -221,6 +223,12 @@ class Announcer:
             voice_dropped_ms=None if is_failure else now,
             ended_seq=self._next_seq(),
         )
+
+    def _remember(self, history: History) -> None:
+        if history is not self.history:
+            self.history = history
+            self.changed.set()
+            self.changed = trio.Event()
 
     def _announcement(self, event: MissionEvent, decision: Decision, now: int) -> Announcement:
         return Announcement(event=event, payload=decision.payload, at_ms=now, policy_seq=self._next_seq())

@@ -20,6 +20,7 @@ from footlights.fair_share import eviction_candidate
 from footlights_transports.views.mission.announcer import Announcer
 from footlights_transports.views.mission.board import Boards
 from footlights_transports.views.mission.caller import Caller
+from footlights_transports.views.mission.limits_file import LimitsFile
 from footlights_transports.views.mission.pure.payload import Context
 from footlights_transports.views.mission.pure.requests import debrief_of
 from footlights_transports.views.mission.recordings import Recordings
@@ -49,7 +50,7 @@ class MissionSettings:
     voice: Voice | None = None
     """The voice. Without one callouts are decided all the same, and never heard."""
     folder: Path | None = None
-    """Where recordings are kept. Without it none are."""
+    """Where recordings and the state of the limits are kept. Without it they are not."""
     audio_seconds: float = 3_600.0
     """How long a recording can be fetched; then it is deleted."""
     replay: bool = False
@@ -74,9 +75,13 @@ class Missions:
         self._replay = settings.replay
         self._clock_offset = settings.wall_clock() - trio.current_time()
         self._recordings: Recordings | None = None
+        self._limits: LimitsFile | None = None
+        self.announcer = Announcer(self._now_ms, settings.voice)
         if settings.folder is not None:
             self._recordings = Recordings(settings.folder, settings.audio_seconds, self._now_ms)
-        self.announcer = Announcer(self._now_ms, settings.voice, self._recordings)
+            self.announcer = Announcer(self._now_ms, settings.voice, self._recordings)
+            if not settings.replay:  # a replay begins with an empty history
+                self._limits = LimitsFile(settings.folder / "limits.json", self.announcer, self._now_ms)
         self._boards = Boards(self._forgotten)
         self._listeners: OrderedDict[MissionName, _Listener] = OrderedDict()
         """The sessions that are called out, the most recently read at the end."""
@@ -85,16 +90,23 @@ class Missions:
 
     async def keep(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Call out sessions until cancelled; then end every board, and wait for the voices, which requests end."""
-        async with self.announcer:
-            try:
-                async with trio.open_nursery() as self._nursery:
-                    if self._recordings is not None:
-                        self._nursery.start_soon(self._recordings.run)
-                    task_status.started()
-                    await trio.sleep_forever()
-            finally:
-                self._nursery = None
-                self._boards.end()
+        try:
+            async with self.announcer:
+                try:
+                    async with trio.open_nursery() as self._nursery:
+                        if self._recordings is not None:
+                            self._nursery.start_soon(self._recordings.run)
+                        if self._limits is not None:
+                            self._nursery.start_soon(self._limits.run)
+                        task_status.started()
+                        await trio.sleep_forever()
+                finally:
+                    self._nursery = None
+                    self._boards.end()
+        finally:
+            if self._limits is not None:
+                with trio.CancelScope(shield=True):  # the last voices have changed the history
+                    await self._limits.write()
 
     def new_id(self, kind: str, board: MissionBoard | None = None) -> str:
         """An id for an event that came without one, and that is not on the board."""

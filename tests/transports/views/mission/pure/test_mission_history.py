@@ -26,6 +26,7 @@ from footlights_transports.views.mission.pure.terms import (
 from tests.kit.callouts import LISTENING, mission_event
 
 NOON = 1_000 * DAY_MS + DAY_MS // 2
+FIRE = MissionEventType.STATE_CHANGE, Classification.CRITICAL
 
 
 def event(words: str, classification: Classification = Classification.INFO, mission: str = "heist") -> MissionEvent:
@@ -295,7 +296,7 @@ def test_a_decision_leaves_the_entries_of_other_tenants_unchanged() -> None:
 def test_a_tenant_at_its_limit_of_missions_waits_until_one_has_expired() -> None:
     told = Told(evolve(LISTENING, tenant_id="t"))
     places = range(MAX_MISSIONS_PER_TENANT)
-    spoken = {f"m{number}": (Spoken(NOON + number, "k", True),) for number in reversed(places)}
+    spoken = {f"m{number}": (Spoken(NOON + number, *FIRE, "k"),) for number in reversed(places)}
     told.history = evolve(told.history, missions={"t": spoken})
     refused = told.tell(event("Lit."), 5_000)
     assert verdict(refused) == ("voice_rate_limited", 55_000)
@@ -307,7 +308,10 @@ def test_a_tenant_at_its_limit_of_missions_waits_until_one_has_expired() -> None
 
 def test_a_mission_counts_for_a_minute_after_its_latest_callout() -> None:
     told = Told(evolve(LISTENING, tenant_id="t"))
-    spoken = (Spoken(NOON, "k", True), Spoken(NOON + 30_000, "l", True))
+    spoken = (
+        Spoken(NOON, *FIRE, "k"),
+        Spoken(NOON + 30_000, *FIRE, "l"),
+    )
     told.history = evolve(told.history, missions={"t": {f"m{n}": spoken for n in range(MAX_MISSIONS_PER_TENANT)}})
     assert verdict(told.tell(event("Lit."), 60_000)) == ("voice_rate_limited", 30_000)
 
@@ -315,7 +319,7 @@ def test_a_mission_counts_for_a_minute_after_its_latest_callout() -> None:
 def test_the_limit_of_missions_is_per_tenant() -> None:
     told = Told()
     places = range(MAX_MISSIONS_PER_TENANT)
-    spoken = {f"m{number}": (Spoken(NOON, "k", True),) for number in places}
+    spoken = {f"m{number}": (Spoken(NOON, *FIRE, "k"),) for number in places}
     told.history = evolve(told.history, missions={"t": spoken})
     assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
 

@@ -315,7 +315,8 @@ AGAINST_THE_EVENT: dict[SuppressionReason, dict[str, Any]] = {
     SuppressionReason.CONTRACT_VIOLATION: {"text": evolve(event().text, next_action="")},
     SuppressionReason.MISSING_EVIDENCE: {"system_state_claim": True},
 }
-MANY = tuple(Spoken(number, f"urgent {number}", is_urgent=True) for number in range(VOICE_RATE))
+FIRE, LAMP = ((MissionEventType.STATE_CHANGE, each) for each in (Classification.CRITICAL, Classification.INFO))
+MANY = tuple(Spoken(number, *FIRE, f"urgent {number}") for number in range(VOICE_RATE))
 
 
 def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -> History:
@@ -324,9 +325,12 @@ def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -
     if SuppressionReason.VOICE_RATE_LIMITED in causes:
         spoken += MANY
     if SuppressionReason.MISSION_RATE_LIMITED in causes:
-        spoken += [Spoken(20, "one", is_urgent=False), Spoken(20, "two", is_urgent=False)]
+        spoken += [
+            Spoken(20, *LAMP, "one"),
+            Spoken(20, *LAMP, "two"),
+        ]
     if SuppressionReason.DEDUPE_COOLDOWN in causes:
-        spoken.append(Spoken(20, dedupe_key(made), is_urgent=False))
+        spoken.append(Spoken(20, *LAMP, dedupe_key(made)))
     is_spent = SuppressionReason.VOICE_BUDGET_EXCEEDED in causes
     return History(
         missions={LISTENING.tenant_id: {made.mission_id: tuple(spoken)}} if spoken else {},
