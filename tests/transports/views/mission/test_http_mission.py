@@ -127,7 +127,6 @@ async def test_a_text_alone_is_answered_and_not_spoken() -> None:
     ("wish", "reason"),
     [
         ({"text_certainty": "reasoned", "voice_certainty": "confirmed"}, "contract_violation"),
-        ({"repo_attributed": True, "deterministic": False, "evidence_refs": ["a.md"]}, "contract_violation"),
         ({"classification": "info", "text_certainty": "confirmed", "repo_attributed": True}, "missing_evidence"),
         ({"event_type": "debrief"}, "context_ineligible"),
         ({"event_type": "debrief", "operator_ref": "op-1"}, None),

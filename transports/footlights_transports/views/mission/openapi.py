@@ -73,7 +73,6 @@ _EVENT: Json = {
     "system_state_claim": _FLAG_OR_NULL,
     "evidence_refs": _REFS,
     "operator_ref": or_null(_REF),
-    "deterministic": _FLAG_OR_NULL,
 }
 _LISTENER: Json = {
     "context_tier": {"enum": [0, 1, None]},

@@ -246,7 +246,7 @@ def befallen(made: MissionEvent, named: SuppressionReason) -> str | None:
     return told.tell(made, 0).payload.suppression.reason
 
 
-@pytest.mark.parametrize("row", [row for row in MATRIX if row.speech], ids=lambda row: "-".join(row.cells[2:5]))
+@pytest.mark.parametrize("row", [row for row in MATRIX if row.speech], ids=lambda row: str(row.classes))
 def test_every_reason_that_a_row_names_can_occur(row: object) -> None:
     for event_type in MissionEventType:
         for classification in Classification:

@@ -145,7 +145,7 @@ def test_the_game_raises_every_type_of_event(event_type: MissionEventType) -> No
         {"certainty": None},
         {"evidence": None},
         {"evidence": [1]},
-        {"operator_ref": 7},
+        {"operator_ref": 0},
         {"words": "more"},
     ],
 )

@@ -48,8 +48,6 @@ class MissionEvent:
     """Whether it makes a claim about the state of the system."""
     operator_ref: str | None = None
     """The operator's action to which a debrief belongs."""
-    deterministic: bool = True
-    """Whether the same inputs always give the same text."""
 
     @property
     def claimed_by_voice(self) -> Certainty:

@@ -113,8 +113,6 @@ def broken_rules(event: MissionEvent, context: Context | None = None) -> Iterato
 def _broken_rules(event: MissionEvent, voice: VoicePayload | None) -> Iterator[str]:
     if event.claimed_by_voice.rank > event.certainty.rank:
         yield "voice_more_certain_than_text"
-    if event.repo_attributed and not event.deterministic:
-        yield "repo_claim_not_deterministic"
     yield from event.text.broken_rules()
     if not event.text.spoken or (voice is not None and not voice.text):
         yield "nothing_to_say"

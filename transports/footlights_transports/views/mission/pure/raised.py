@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict, field, frozen, validators
+from attrs import asdict, field, frozen
 
 from footlights.authority.artifacts import Artifact
 from footlights.authority.intents import Intent, IntentType
@@ -28,28 +28,32 @@ if TYPE_CHECKING:
 KIND = "mission.event"
 """The kind of the artifacts."""
 
-_TEXT = validators.instance_of(str)
-
 
 @frozen
 class RaisedEvent:
-    """An event of the game. Its words are the game's own: they must not quote people or models."""
+    """An event of the game. Its words are the game's own: they must not quote people or models.
+
+    Raises `ValueError` and `TypeError` for what it cannot be.
+    """
 
     event_type: MissionEventType = field(converter=MissionEventType)
     classification: Classification = field(converter=Classification)
     certainty: Certainty = field(converter=Certainty)
-    change: str = field(validator=_TEXT)
+    change: str
     """What is different now: one sentence."""
-    impact: str = field(default=NOT_STATED, validator=_TEXT)
+    impact: str = NOT_STATED
     """What that means for the mission, and what is at risk."""
-    next_action: str = field(default=NOT_STATED, validator=_TEXT)
+    next_action: str = NOT_STATED
     """What to do, to what, and by when."""
-    evidence: tuple[str, ...] = field(
-        default=(), converter=tuple[str, ...], validator=validators.deep_iterable(_TEXT), kw_only=True
-    )
+    evidence: tuple[str, ...] = field(default=(), converter=tuple[str, ...], kw_only=True)
     """Where it can be checked, besides the turn and its commit."""
-    operator_ref: str | None = field(default=None, validator=validators.optional(_TEXT), kw_only=True)
+    operator_ref: str | None = field(default=None, kw_only=True)
     """The operator's action to which a debrief belongs."""
+
+    def __attrs_post_init__(self) -> None:
+        refs = self.evidence if self.operator_ref is None else (*self.evidence, self.operator_ref)
+        if not all(type(each) is str for each in (self.change, self.impact, self.next_action, *refs)):
+            raise TypeError("The words of an event must be strings.")
 
     @property
     def artifact(self) -> Artifact:
@@ -62,9 +66,8 @@ class RaisedEvent:
 
     @property
     def _document(self) -> dict[str, Any]:
-        kind = self.event_type.value, self.classification.value, self.certainty.value
-        plain = dict(zip(("event_type", "classification", "certainty"), kind, strict=True))
-        return {**asdict(self), **plain, "evidence": list(self.evidence)}
+        plain = {"event_type": self.event_type.value, "classification": self.classification.value}
+        return {**asdict(self), **plain, "certainty": self.certainty.value, "evidence": list(self.evidence)}
 
 
 def raise_events(_: object, intents: tuple[Intent, ...]) -> Ruling:
