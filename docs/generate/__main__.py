@@ -46,7 +46,7 @@ from footlights_transports.views.mission.pure import recheck as mission_replay
 from footlights_transports.views.mission.pure import requests as mission_requests
 from footlights_transports.views.mission.pure import terms as mission_terms
 from footlights_transports.views.mission.pure import text as mission_text
-from footlights_transports.views.mission.voice import EspeakVoice, NullVoice, Voice
+from footlights_transports.views.mission.voice import EspeakVoice, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -271,7 +271,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         mission_terms.SpeechMode,
         mission_matrix.Speak,
     ),
-    "api-callers": lambda: api.described(Caller, Announcer, Announcement, Voice, NullVoice, EspeakVoice),
+    "api-callers": lambda: api.described(Caller, Announcer, Announcement, Voice, EspeakVoice),
     "api-redaction": lambda: api.described(
         redaction.Redactor, redaction.Redacted, redaction.RedactedValue, patterns.SecretPattern
     ),

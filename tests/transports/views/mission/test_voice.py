@@ -13,7 +13,7 @@ import trio
 
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.policy import decide
-from footlights_transports.views.mission.voice import EspeakVoice, NullVoice, VoiceError
+from footlights_transports.views.mission.voice import EspeakVoice, VoiceError
 from tests.kit.callouts import LISTENING, TONE, mission_event
 
 if TYPE_CHECKING:
@@ -71,10 +71,6 @@ async def test_a_program_that_is_cancelled_ends(tmp_path: Path) -> None:
 def test_a_missing_program_is_an_error() -> None:
     with pytest.raises(VoiceError, match="There is no espeak-ng on this machine"):
         EspeakVoice("no-such-program")
-
-
-async def test_the_null_voice_never_fails() -> None:
-    await NullVoice().speak(payload())
 
 
 @pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="there is no espeak-ng here")

@@ -19,7 +19,6 @@ from attrs import evolve, frozen
 from footlights.failures import contained, report
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
-from footlights_transports.views.mission.voice import NullVoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +92,7 @@ class Callout:
 class Announcer:
     """Decides for all missions that share a voice. Speaking needs `async with`, which holds the running voices.
 
-    `clock_ms` returns milliseconds since the epoch, and never goes back.
+    `clock_ms` returns milliseconds since the epoch, and never goes back. Without a voice nothing fails.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Announcer:
         self.changed = trio.Event()
         """Set with the next change of the history, and then replaced."""
         self._clock_ms = clock_ms
-        self._voice = voice or NullVoice()
+        self._voice = voice
         self._recordings = recordings
         self._running = trio.open_nursery()
         self._nursery: trio.Nursery | None = None
@@ -191,7 +190,7 @@ class Announcer:
         """The supervision boundary of a voice."""
         try:
             with contained(_log_failure), scope:
-                sound = await self._voice.speak(callout.announcement.payload)
+                sound = None if self._voice is None else await self._voice.speak(callout.announcement.payload)
                 if sound is not None and self._recordings is not None:
                     name = await self._recordings.keep(callout.owner, sound)
                     if callout.is_open:  # else it was given up meanwhile

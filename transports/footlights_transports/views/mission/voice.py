@@ -46,13 +46,6 @@ class Voice(Protocol):
         ...
 
 
-class NullVoice:
-    """A voice without output. It never fails."""
-
-    async def speak(self, payload: UtilityPayload) -> None:
-        await trio.lowlevel.checkpoint()
-
-
 class EspeakVoice:
     """Speaks with espeak-ng. Raises `VoiceError` if that is not installed.
 

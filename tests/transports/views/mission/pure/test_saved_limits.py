@@ -123,14 +123,14 @@ def test_no_words_and_no_digests_of_words_are_saved() -> None:
         "open_until_ms": None,
         "failures": [],
         "tenants": {"default": [1, None]},
-        "missions": {"default": {"heist": [[NOON, "state_change", "info"]]}},
+        "spoken": [["default", "heist", NOON, "state_change", "info"]],
     }
 
 
 def test_what_no_longer_matters_is_not_saved() -> None:
     server = Server()
     server.tell(event("Lit."), 0)
-    assert saved(server.history, NOON + VOICE_RATE_MS)["missions"] == {}
+    assert saved(server.history, NOON + VOICE_RATE_MS)["spoken"] == []
 
 
 def test_times_that_are_ahead_of_the_clock_count_as_now() -> None:
@@ -145,7 +145,7 @@ def test_times_that_are_ahead_of_the_clock_count_as_now() -> None:
     assert verdict(server.tell(event("Fire.", CRITICAL), BREAKER_OPEN_MS)) == SPOKEN
 
 
-GOOD: dict[str, Any] = {"latest_ms": 1, "open_until_ms": None, "failures": [], "tenants": {}, "missions": {}}
+GOOD: dict[str, Any] = {"latest_ms": 1, "open_until_ms": None, "failures": [], "tenants": {}, "spoken": []}
 
 
 @pytest.mark.parametrize(
@@ -155,12 +155,13 @@ GOOD: dict[str, Any] = {"latest_ms": 1, "open_until_ms": None, "failures": [], "
         {"failures": ["x"]},
         {"tenants": {"t": 1}},
         {"tenants": []},
-        {"missions": {"t": {"m": [[1, "party", "info"]]}}},
-        {"missions": {"t": {"m": [1]}}},
+        {"spoken": [["t", "m", 1, "party", "info"]]},
+        {"spoken": [["t", "m", "x", "debrief", "info"]]},
+        {"spoken": [1]},
     ],
 )
 def test_what_is_not_saved_limits_is_refused(wrong: dict[str, Any]) -> None:
-    assert restored(GOOD | {"missions": {"t": {"m": []}}}, 1).missions == {"t": {}}
+    assert restored(GOOD, 1) == History(latest_ms=1)
     states: list[Any] = [GOOD | wrong, {}, []]
     for state in states:
         with pytest.raises(ValueError, match="no saved limits"):

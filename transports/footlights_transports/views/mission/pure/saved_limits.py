@@ -9,17 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from footlights_transports.views.mission.pure.history import (
-    BREAKER_OPEN_MS,
-    KEEP_MS,
-    DayCount,
-    History,
-    Spoken,
-)
+from footlights_transports.views.mission.pure.history import BREAKER_OPEN_MS, KEEP_MS, DayCount, History, Spoken
 from footlights_transports.views.mission.pure.terms import Classification, MissionEventType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from footlights.events import JsonValue
 
@@ -31,11 +25,13 @@ def saved(history: History, now: int) -> dict[str, JsonValue]:
         "open_until_ms": history.open_until_ms,
         "failures": list(history.failures),
         "tenants": {name: [each.count, each.user_id] for name, each in history.tenants.items()},
-        "missions": {
-            tenant: {name: [_entry(each) for each in spoken] for name, spoken in recent.items()}
+        "spoken": [
+            [tenant, mission, each.at_ms, each.event_type.value, each.classification.value]
             for tenant, missions in history.missions.items()
-            if (recent := {name: each for name, each in missions.items() if now - each[-1].at_ms < KEEP_MS})
-        },
+            for mission, spoken in missions.items()
+            for each in spoken
+            if now - each.at_ms < KEEP_MS
+        ],
     }
 
 
@@ -44,31 +40,22 @@ def restored(state: Mapping[str, Any], now: int) -> History:
 
     Times after `now` count as now: the clock of the machine may have been set back since.
     """
+
+    def no_later(at: int | None, latest: int = now) -> int | None:
+        return None if at is None else min(at, latest)
+
+    missions: dict[str, dict[str, tuple[Spoken, ...]]] = {}
     try:
+        for tenant, mission, at, event_type, classification in state["spoken"]:
+            own = missions.setdefault(tenant, {})
+            entry = Spoken(min(at, now), MissionEventType(event_type), Classification(classification), None)
+            own[mission] = (*own.get(mission, ()), entry)
         return History(
-            latest_ms=_no_later(now, state["latest_ms"]),
-            open_until_ms=_no_later(now + BREAKER_OPEN_MS, state["open_until_ms"]),
+            latest_ms=no_later(state["latest_ms"]),
+            open_until_ms=no_later(state["open_until_ms"], now + BREAKER_OPEN_MS),
             failures=tuple(min(at, now) for at in state["failures"]),
             tenants={name: DayCount(int(count), user_id) for name, (count, user_id) in state["tenants"].items()},
-            missions={
-                tenant: {name: _spoken(entries, now) for name, entries in missions.items() if entries}
-                for tenant, missions in state["missions"].items()
-            },
+            missions=missions,
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError("These are no saved limits.") from error
-
-
-def _entry(spoken: Spoken) -> JsonValue:
-    return [spoken.at_ms, spoken.event_type.value, spoken.classification.value]
-
-
-def _spoken(entries: Iterable[tuple[int, str, str]], now: int) -> tuple[Spoken, ...]:
-    return tuple(
-        Spoken(min(at, now), MissionEventType(event_type), Classification(classification), None)
-        for at, event_type, classification in entries
-    )
-
-
-def _no_later(latest: int, at: int | None) -> int | None:
-    return None if at is None else min(at, latest)

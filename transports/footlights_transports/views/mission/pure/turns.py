@@ -14,13 +14,7 @@ from attrs import evolve
 
 from footlights.authority.approval_news import ApprovalState, approval_news
 from footlights.authority.artifacts import news_in
-from footlights.events import (
-    CommitFinal,
-    CommitOutcome,
-    InterruptReason,
-    ToolCallResult,
-    TurnInterrupted,
-)
+from footlights.events import CommitFinal, CommitOutcome, InterruptReason, ToolCallResult, TurnInterrupted
 from footlights_transports.views.mission.pure.payload import MissionEvent
 from footlights_transports.views.mission.pure.raised import RaisedEvent, raised
 from footlights_transports.views.mission.pure.terms import Certainty, Classification, MissionEventType
