@@ -42,6 +42,7 @@ from footlights_transports.views.mission.pure import history as mission_history
 from footlights_transports.views.mission.pure import matrix as mission_matrix
 from footlights_transports.views.mission.pure import payload as mission_payload
 from footlights_transports.views.mission.pure import policy as mission_policy
+from footlights_transports.views.mission.pure import raised as mission_raised
 from footlights_transports.views.mission.pure import recheck as mission_replay
 from footlights_transports.views.mission.pure import requests as mission_requests
 from footlights_transports.views.mission.pure import terms as mission_terms
@@ -258,6 +259,8 @@ _PARTS: dict[str, Callable[[], str]] = {
         mission_matrix.Row,
         mission_requests.read_callout,
         mission_requests.CalloutRequest,
+        mission_raised.RaisedEvent,
+        mission_raised.raise_events,
         mission_replay.replay,
     ),
     "api-mission-terms": lambda: api.described(
