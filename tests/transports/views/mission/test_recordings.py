@@ -75,15 +75,17 @@ async def test_recordings_outlive_a_restart_and_expire_all_the_same(tmp_path: Pa
     names = [await before.keep("ann", TONE) for _ in range(3)]
     for name, age in zip(names, (70, 50, -9), strict=True):  # the clock of the last was ahead
         os.utime(tmp_path / "ann" / name, (0, NOON_MS / 1_000 - age))
+    (tmp_path / "ann" / "alarm.wav").write_bytes(TONE)
+    os.utime(tmp_path / "ann" / "alarm.wav", (0, 0))
     after = opened(tmp_path)
     assert [await after.read("ann", name) for name in names] == [None, TONE, TONE]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(after.run)
         await wait_all_tasks_blocked()
-        assert files(tmp_path) == sorted(f"ann/{name}" for name in names[1:])
+        assert files(tmp_path) == sorted(f"ann/{name}" for name in (*names[1:], "alarm.wav"))
         await trio.sleep(61)
         await wait_all_tasks_blocked()
-        assert files(tmp_path) == []
+        assert files(tmp_path) == ["ann/alarm.wav"], "a file of somebody else stays"
         nursery.cancel_scope.cancel()
 
 

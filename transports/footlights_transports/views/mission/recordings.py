@@ -6,6 +6,7 @@ files or bytes, the owner with the most loses the oldest.
 
 from __future__ import annotations
 
+import re
 import secrets
 from contextlib import suppress
 from operator import itemgetter
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 MAX_FILES = 500
 MAX_BYTES = 256_000_000
 """Of all recordings together."""
+_NAME = re.compile(r"[0-9a-f]{32}\.wav")
+"""Other files are not ours to delete."""
 _ANONYMOUS = "@"
 """The folder of the anonymous user: no user has such a name."""
 
@@ -38,7 +41,7 @@ class Recordings:
         """The bytes of each file, by owner and name, the oldest first."""
         self._ends_ms: dict[tuple[str, str], int] = {}
         self._grown = trio.Event()
-        found = [(file.stat(), file) for file in folder.glob("*/*.wav")]
+        found = [(file.stat(), file) for file in folder.glob("*/*.wav") if _NAME.fullmatch(file.name)]
         for status, file in sorted(found, key=lambda each: each[0].st_mtime_ns):
             self._note((file.parent.name, file.name), status.st_size, status.st_mtime_ns // 1_000_000)
 

@@ -135,5 +135,5 @@ def _voice(event: MissionEvent, row: Row) -> VoicePayload | None:
     mode = row.narrowed(row.speech, event.mode)
     certainty = least_certain(event.claimed_by_voice, event.supported_certainty)
     hedge = HEDGES[certainty]
-    words = shorten(event.text.spoken, row.max_chars_in(mode) - len(hedge))
+    words = shorten(event.text.spoken_lines, row.max_chars_in(mode) - len(hedge))
     return VoicePayload(mode=mode, text=words and f"{hedge}{words}", certainty=certainty)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from attrs import asdict, frozen
 
@@ -53,8 +53,6 @@ class TextPayload:
     """What to do, to what, and by when: at most 160 characters."""
     evidence_anchor: str
     """Where it can be checked."""
-    runs_on: ClassVar = False
-    """Whether a line may end within a sentence."""
 
     @property
     def document(self) -> dict[str, str]:
@@ -74,11 +72,18 @@ class TextPayload:
     @property
     def spoken(self) -> str:
         """The words that a voice may speak."""
-        bodies = [_body(line) for line in (self.what_changed, self.why_it_matters, self.next_action)]
-        said = [body for body in bodies if body not in ("", NOT_STATED)]
-        if not self.runs_on:
-            said[:-1] = map(_ended, said[:-1])
-        return " ".join(said)
+        return " ".join(self.spoken_lines)
+
+    @property
+    def spoken_lines(self) -> list[str]:
+        """The same line by line."""
+        said = self._bodies
+        return [*map(_ended, said[:-1]), *said[-1:]]
+
+    @property
+    def _bodies(self) -> list[str]:
+        bodies = (_body(line) for line in (self.what_changed, self.why_it_matters, self.next_action))
+        return [body for body in bodies if body not in ("", NOT_STATED)]
 
     @property
     def names_evidence(self) -> bool:
@@ -102,9 +107,11 @@ class TextPayload:
 
 @frozen(kw_only=True)
 class RunningText(TextPayload):
-    """A plain text in these lines."""
+    """A plain text in these lines, which may end within a sentence."""
 
-    runs_on: ClassVar = True
+    @property
+    def spoken_lines(self) -> list[str]:
+        return [" ".join(self._bodies)]
 
 
 def compose(
