@@ -123,6 +123,7 @@ def watch(_: object, intents: object) -> Ruling:
     return accept(patch.replace("/noise", 1), artifacts=[guard.artifact])
 
 
+@pytest.mark.shows("callouts-58")
 async def test_callouts_come_from_the_rules_and_the_tools_of_the_game(quiet_clock: trio.testing.MockClock) -> None:
     model = ScriptedModel(lambda prompt: [Say("Rung.")] if prompt.exchanges else [Call("ring", {})])
     rules = RuleBook({"watch": watch, "raised": raise_events})
@@ -200,6 +201,7 @@ async def test_approvals_are_called_out_although_the_ledger_cannot_be_read(
     assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == ["action_required", "state_change"]
 
 
+@pytest.mark.shows("callouts-54")
 async def test_a_failing_voice_opens_the_breaker_and_never_affects_a_turn(quiet_clock: trio.testing.MockClock) -> None:
     voice = Silent(hangs=False)
     async with open_stage(cast()) as stage:
@@ -304,6 +306,7 @@ async def test_an_event_that_was_sent_already_is_left_out(quiet_clock: trio.test
     assert (len(asked), told) == (1, [])
 
 
+@pytest.mark.shows("callouts-54")
 async def test_a_caller_is_an_observer_and_no_subscriber(quiet_clock: trio.testing.MockClock) -> None:
     async with open_stage(cast(), limits=Limits(max_subscribers=1)) as stage:
         session = stage.start()

@@ -74,6 +74,7 @@ def outcome(answer: httpx2.Response) -> tuple[int, str | None, int]:
 # -- POST /api/voice/speak
 
 
+@pytest.mark.shows("callouts-1", "callouts-3")
 async def test_a_callout_is_decided_and_spoken_and_the_answer_is_complete() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker)) as house:
@@ -123,6 +124,7 @@ async def test_a_text_alone_is_answered_and_not_spoken() -> None:
         assert answer.json()["payload"]["event_id"] == "speak-000001"
 
 
+@pytest.mark.shows("callouts-3")
 @pytest.mark.parametrize(
     ("wish", "reason"),
     [
@@ -218,6 +220,7 @@ async def test_a_callout_that_is_being_spoken_at_shutdown_is_answered() -> None:
     assert [outcome(each) for each in answers] == [(200, None, 0)]
 
 
+@pytest.mark.shows("callouts-52")
 async def test_a_failed_voice_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
     speaker = Speaker()
     speaker.fails = True
@@ -286,6 +289,7 @@ async def test_a_body_that_is_not_json_is_refused() -> None:
 # -- the board
 
 
+@pytest.mark.shows("callouts-1", "callouts-4", "callouts-55")
 async def test_an_event_is_added_listed_and_numbered() -> None:
     async with open_house(mission=REPLAY) as house:
         lines = {"what_changed": "The guard woke.", "next_action": "Run now."}
@@ -372,6 +376,7 @@ def answered_debrief(board: httpx2.Response) -> dict[str, Any]:
     return payload
 
 
+@pytest.mark.shows("callouts-4")
 async def test_closing_an_event_debriefs_it_and_reports_the_time_it_took() -> None:
     async with open_house(mission=REPLAY) as house:
         await house.client.post(
@@ -460,6 +465,7 @@ def with_tone(folder: Path, seconds: float = 3_600) -> MissionSettings:
     return MissionSettings(voice=ToneVoice(), folder=folder, audio_seconds=seconds)
 
 
+@pytest.mark.shows("callouts-60")
 async def test_the_answer_names_the_sound_of_a_callout_and_only_its_owner_gets_it(tmp_path: Path) -> None:
     async with open_house(policy=AccessPolicy(TOKENS), mission=with_tone(tmp_path)) as house:
         spoken = await house.client.post(SPEAK, json=FIRE, headers=ANN)
@@ -495,6 +501,7 @@ async def test_a_board_names_the_sound_of_its_events_and_tells_it_when_it_is_the
         assert len({each["audio_url"] for each in (await house.client.get(path)).json()["events"]}) == 3
 
 
+@pytest.mark.shows("callouts-60")
 async def test_a_sound_that_has_expired_is_gone(tmp_path: Path) -> None:
     async with open_house(mission=with_tone(tmp_path, seconds=0)) as house:
         url = (await house.client.post(SPEAK, json=FIRE)).json()["audio_url"]
@@ -510,6 +517,7 @@ async def test_a_sound_that_cannot_be_kept_is_a_failure_of_the_voice(tmp_path: P
 # -- restarts
 
 
+@pytest.mark.shows("callouts-61")
 async def test_limits_survive_a_restart_of_the_server(tmp_path: Path) -> None:
     for first in (0, 6):
         async with open_house(mission=MissionSettings(folder=tmp_path)) as house:
@@ -567,6 +575,7 @@ async def test_each_user_has_missions_and_budgets_of_their_own() -> None:
         assert outcome(await house.client.post(SPEAK, json=FIRE, headers=bob)) == (200, None, 0)
 
 
+@pytest.mark.shows("callouts-62")
 @pytest.mark.parametrize("name", ["heist", "{user}:heist"])
 async def test_two_users_call_a_session_the_same_and_each_board_shows_its_own(name: str) -> None:
     tokens = {"ann": "a" * 16, "bob": "b" * 16}
@@ -652,6 +661,7 @@ class Recording:
         return [each["reason"] for each in live]
 
 
+@pytest.mark.shows("callouts-66")
 async def test_a_recording_of_a_server_with_mission_replay_is_replayed_exactly() -> None:
     speaker = Speaker()
     speaker.fails = True
@@ -833,6 +843,7 @@ async def test_the_stream_of_a_board_that_is_over_ends_and_does_not_attend() -> 
     assert (attended, len(sent)) == (0, 3)
 
 
+@pytest.mark.shows("callouts-55")
 async def test_the_turns_of_a_session_appear_on_the_board_of_its_id() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker)) as house:

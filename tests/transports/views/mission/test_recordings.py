@@ -50,6 +50,7 @@ async def test_no_two_recordings_have_the_same_name(tmp_path: Path, quiet_clock:
     assert await recordings.keep("ann", TONE) != await recordings.keep("ann", TONE)
 
 
+@pytest.mark.shows("callouts-60")
 async def test_a_recording_expires_and_its_file_is_deleted(tmp_path: Path, quiet_clock: MockClock) -> None:
     recordings = opened(tmp_path)
     async with trio.open_nursery() as nursery:

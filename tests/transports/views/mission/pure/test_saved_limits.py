@@ -78,6 +78,7 @@ def test_what_is_urgent_is_rather_said_twice_than_never(classification: Classifi
     assert verdict(server.tell(event("Flood.", classification), 0)) == SPOKEN
 
 
+@pytest.mark.shows("callouts-61")
 def test_the_rates_of_a_mission_survive() -> None:
     server = Server()
     server.tell(event("Lit."), 0)
@@ -91,6 +92,7 @@ def test_the_rates_of_a_mission_survive() -> None:
     assert verdict(server.tell(event("Fire!", CRITICAL), 2_000)) == ("voice_rate_limited", VOICE_RATE_MS - 2_000)
 
 
+@pytest.mark.shows("callouts-61")
 def test_the_budget_of_a_tenant_survives_until_the_day_ends() -> None:
     server = Server(LISTENING.of_user("ann"))
     server.tell(event("Lit."), 0)
@@ -101,6 +103,7 @@ def test_the_budget_of_a_tenant_survives_until_the_day_ends() -> None:
     assert verdict(server.tell(event("Fire.", CRITICAL), DAY_MS)) == SPOKEN
 
 
+@pytest.mark.shows("callouts-61")
 def test_the_breaker_survives_with_its_failures() -> None:
     server = Server()
     for number in range(BREAKER_FAILURES):
@@ -112,6 +115,7 @@ def test_the_breaker_survives_with_its_failures() -> None:
     assert verdict(server.tell(event("Fire.", CRITICAL), 1_000)) == ("voice_backend_error", left)
 
 
+@pytest.mark.shows("callouts-61")
 def test_no_words_and_no_digests_of_words_are_saved() -> None:
     server = Server()
     key = server.tell(event("The guard woke."), 0).payload.suppression.dedupe_key
