@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights_transports.views.mission.announcer import Announcer
+    from footlights_transports.views.mission.pure.history import History
 
 log = logging.getLogger("footlights.mission")
 
@@ -51,16 +52,15 @@ class LimitsFile:
     async def write(self) -> None:
         """Write the history as it is now."""
         async with self._writing:
-            state = saved(self._announcer.history, self._clock_ms())
             try:
-                await trio.to_thread.run_sync(_replace, self._file, state)
+                await trio.to_thread.run_sync(_replace, self._file, self._announcer.history, self._clock_ms())
             except OSError as error:
                 report(log, "the limits of callouts cannot be kept", error, logging.WARNING)
 
 
-def _replace(file: Path, state: object) -> None:
+def _replace(file: Path, history: History, now: int) -> None:
     fresh = file.with_suffix(".new")
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     create_for_owner_only(fresh)
-    fresh.write_bytes(orjson.dumps(state))
+    fresh.write_bytes(orjson.dumps(saved(history, now)))
     fresh.replace(file)
