@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from footlights_transports.views.mission.pure.history import DAY_MS, History
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.policy import Decision, decide, voice_failed
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
     Classification,
@@ -67,3 +69,28 @@ def mission_event(
 
 def clock_ms() -> int:
     return round(trio.current_time() * 1_000)
+
+
+NOON = 1_000 * DAY_MS + DAY_MS // 2
+
+
+class Told:
+    """A history, and the decisions that add to it."""
+
+    def __init__(self, context: Context = LISTENING) -> None:
+        self.history = History()
+        self.context = context
+
+    def tell(self, made: MissionEvent, at: int) -> Decision:
+        decision = decide(made, self.context, self.history, NOON + at)
+        self.history = decision.history
+        return decision
+
+    def fail(self, made: MissionEvent, at: int) -> Decision:
+        decision = voice_failed(self.tell(made, at), self.history, NOON + at)
+        self.history = decision.history
+        return decision
+
+
+def verdict(decision: Decision) -> tuple[str | None, int]:
+    return decision.payload.suppression.reason, decision.payload.suppression.cooldown_ms

@@ -16,43 +16,20 @@ from footlights_transports.views.mission.pure.history import (
 )
 from footlights_transports.views.mission.pure.matrix import MATRIX, row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
-from footlights_transports.views.mission.pure.policy import Decision, decide, voice_dropped, voice_failed
+from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.pure.terms import (
     Classification,
     LimitScope,
     MissionEventType,
     SuppressionReason,
 )
-from tests.kit.callouts import LISTENING, mission_event
+from tests.kit.callouts import LISTENING, NOON, Told, mission_event, verdict
 
-NOON = 1_000 * DAY_MS + DAY_MS // 2
 FIRE = MissionEventType.STATE_CHANGE, Classification.CRITICAL
 
 
 def event(words: str, classification: Classification = Classification.INFO, mission: str = "heist") -> MissionEvent:
     return mission_event(words, MissionEventType.STATE_CHANGE, classification, mission)
-
-
-class Told:
-    """A history, and the decisions that add to it."""
-
-    def __init__(self, context: Context = LISTENING) -> None:
-        self.history = History()
-        self.context = context
-
-    def tell(self, made: MissionEvent, at: int) -> Decision:
-        decision = decide(made, self.context, self.history, NOON + at)
-        self.history = decision.history
-        return decision
-
-    def fail(self, made: MissionEvent, at: int) -> Decision:
-        decision = voice_failed(self.tell(made, at), self.history, NOON + at)
-        self.history = decision.history
-        return decision
-
-
-def verdict(decision: Decision) -> tuple[str | None, int]:
-    return decision.payload.suppression.reason, decision.payload.suppression.cooldown_ms
 
 
 SPOKEN = (None, 0)

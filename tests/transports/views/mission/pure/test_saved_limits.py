@@ -18,15 +18,14 @@ from footlights_transports.views.mission.pure.history import (
     DayCount,
     History,
 )
-from footlights_transports.views.mission.pure.policy import Decision, decide, voice_failed
+from footlights_transports.views.mission.pure.policy import voice_failed
 from footlights_transports.views.mission.pure.saved_limits import restored, saved
 from footlights_transports.views.mission.pure.terms import Classification, MissionEventType
-from tests.kit.callouts import LISTENING, mission_event
+from tests.kit.callouts import LISTENING, NOON, Told, mission_event, verdict
 
 if TYPE_CHECKING:
-    from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+    from footlights_transports.views.mission.pure.payload import MissionEvent
 
-NOON = 1_000 * DAY_MS + DAY_MS // 2
 INFO, WARN, CRITICAL, ACTION = Classification
 
 
@@ -34,24 +33,11 @@ def event(words: str, classification: Classification = INFO, mission: str = "hei
     return mission_event(words, MissionEventType.STATE_CHANGE, classification, mission)
 
 
-class Server:
+class Server(Told):
     """A server whose limits are kept in a file."""
-
-    def __init__(self, context: Context = LISTENING) -> None:
-        self.history = History()
-        self.context = context
-
-    def tell(self, made: MissionEvent, at: int) -> Decision:
-        decision = decide(made, self.context, self.history, NOON + at)
-        self.history = decision.history
-        return decision
 
     def restart(self, at: int) -> None:
         self.history = restored(orjson.loads(orjson.dumps(saved(self.history, NOON + at))), NOON + at)
-
-
-def verdict(decision: Decision) -> tuple[str | None, int]:
-    return decision.payload.suppression.reason, decision.payload.suppression.cooldown_ms
 
 
 SPOKEN = (None, 0)
