@@ -120,7 +120,7 @@ def test_the_answers_of_a_turn_are_its_own_and_refusing_them_quotes_nothing() ->
 
 
 def test_the_facts_of_a_turn_are_not_shown_where_its_parameters_are() -> None:
-    params = TurnParams(facts=[Fact("Secret", "blue")])  # type: ignore[arg-type]  # a list is as good
+    params = TurnParams(facts=[Fact("Secret", "blue")])
     assert params.facts == (Fact("Secret", "blue"),)
     assert "blue" not in repr(params)
     assert hash(params) == hash(TurnParams())
