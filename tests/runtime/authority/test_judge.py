@@ -362,7 +362,7 @@ def test_a_precondition_that_fails_is_no_bug() -> None:
     assert judgement.failures == ()
 
 
-SHOP = {"gold": 5, "log": [1, 2], "names": {}, "rooms": {"1": {"bed": "made"}}}
+SHOP: JsonValue = {"gold": 5, "log": [1, 2], "names": {}, "rooms": {"1": {"bed": "made"}}}
 
 
 @pytest.mark.parametrize(

@@ -51,13 +51,6 @@ _GLANCE = 0.05
 """Seconds between two checks for open turns during shutdown."""
 SPARE = 5.0
 """Seconds that a shutdown may take besides its known waits, before the process is ended."""
-_OTHER_WORLD = (
-    "The initial world of the settings ([world], cast.world_file or cast.make) is not used: %s began with another one, "
-    "and goes on with what was committed since. To begin with the new world, use another ledger (--ledger PATH), or "
-    "move this one away. To change the old world, stop the server, print the edit as a JSON Patch, and commit that: "
-    'footlights world patch --ledger %s > patch.json; footlights world patch patch.json --ledger %s --why "...". '
-    "Do that once: again it would undo what players changed since, and this warning stays."
-)
 _LAST_WORDS = 1.0
 """Seconds for logging that the process is ended."""
 
@@ -78,6 +71,18 @@ class Opened:
     http_port: int
     epoch: int
     """How many times the ledger was opened."""
+
+
+def world_not_used(config: Config) -> str:
+    """The warning that the ledger has taken in another initial world, and what to do about it."""
+    file = [] if config.file is None else ["--config", str(config.file)]
+    patch = shlex.join(["footlights", "world", "patch", "--ledger", str(config.ledger), *file])
+    return (
+        "The initial world of the settings ([world], cast.world_file or cast.make) is not used: "
+        f"{config.ledger} took in another one, and goes on with what was committed since. To begin with the new world, "
+        "use another ledger (--ledger PATH), or move this one away. To change the world of this one as the settings "
+        f'were edited, stop the server. This commits the edit, and shows it without --why: {patch} --why "..."'
+    )
 
 
 def serve_here(config: Config, announce: Callable[[Opened], None], reread: Callable[[], Config] | None = None) -> None:
@@ -205,8 +210,7 @@ async def serve(
                 ) as stage,
             ):
                 if stage.ignores_world:
-                    quoted = shlex.quote(str(config.ledger))
-                    log.warning(_OTHER_WORLD, config.ledger, quoted, quoted)
+                    log.warning("%s", world_not_used(config))
                 access = SessionAccess(stage, config.policy, watch=metrics)
                 mounts: list[Mount] = await servers.start(run_views, access, config.views)
                 ws = await _listen(servers, partial(serve_ws, access, mounts), config, config.ws_port)
