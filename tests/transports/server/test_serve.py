@@ -470,6 +470,11 @@ async def test_a_stop_is_announced_and_after_a_restart_nothing_is_repeated(
             events = await peer.take_until(EventType.COMMIT_FINAL, turn_id)
         assert await server.ended() == 0
         assert server.complaints.read_text() == ""
+        assert server.process.stdout is not None
+        assert (await server.process.stdout.receive_some()).decode().splitlines() == [
+            "Footlights closes. 1 turn runs, and may do so for 0 s. Ctrl-C again ends it at once.",
+            "Footlights is closed.",
+        ]
     assert only(events, TurnInterrupted).reason is InterruptReason.SHUTDOWN
     seen = {turn_id: events[-2].seq}
     async with open_server(tmp_path, *settings) as server, open_peer(server.ws_port, after=seen) as peer:

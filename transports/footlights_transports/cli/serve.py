@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,8 +106,15 @@ def serve(
             gc.freeze()  # what exists now stays
             gc.enable()
 
+        def closing(turns: int) -> None:
+            runs = "1 turn runs" if turns == 1 else f"{turns} turns run"
+            grace = f" {runs}, and may do so for {config.grace:g} s. Ctrl-C again ends it at once."
+            _say(f"Footlights closes.{grace if turns else ''}")
+
         with printing:
-            serve_here(config, announce, lambda: load_config(config_file, os.environ, options, cast=config.cast))
+            reread = partial(load_config, config_file, os.environ, options, cast=config.cast)
+            serve_here(config, announce, reread, closing)
+        _say("Footlights is closed.")
     except ConfigError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1 if check else 2) from None
@@ -119,6 +127,11 @@ def serve(
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # who started the server may be gone
+        typer.echo(line)
 
 
 def _check_folder(ledger: Path) -> None:

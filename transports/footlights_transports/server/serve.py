@@ -85,17 +85,22 @@ def world_not_used(config: Config) -> str:
     )
 
 
-def serve_here(config: Config, announce: Callable[[Opened], None], reread: Callable[[], Config] | None = None) -> None:
+def serve_here(
+    config: Config,
+    announce: Callable[[Opened], None],
+    reread: Callable[[], Config] | None = None,
+    closing: Callable[[int], None] | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends the process at once. Raises `FootlightsError`.
 
-    At SIGHUP the settings are read again with `reread`, if given. If shutdown takes too long, the process is ended:
-    with 0 if every turn is settled, else with 1.
+    `closing` is called at the first one, with the number of open turns. At SIGHUP the settings are read again with
+    `reread`, if given. If shutdown takes too long, the process is ended: with 0 if every turn is settled, else with 1.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         with _LastResort(_time_to_end(config)) as last_resort:
-            trio.run(_serve_until_signal, config, announce, reread, last_resort)
+            trio.run(_serve_until_signal, config, announce, reread, closing, last_resort)
     finally:
         sys.setswitchinterval(before)
 
@@ -109,6 +114,7 @@ async def _serve_until_signal(
     config: Config,
     announce: Callable[[Opened], None],
     reread: Callable[[], Config] | None,
+    closing: Callable[[int], None] | None,
     last_resort: _LastResort,
 ) -> None:
     stop, token = trio.Event(), trio.lowlevel.current_trio_token()
@@ -124,7 +130,7 @@ async def _serve_until_signal(
 
     before = {number: signal.signal(number, obey) for number in signals}
     beside = collect_gently if config.gentle_gc else None
-    serving = partial(serve, config, announce, stop, watch=last_resort.watch, beside=beside)
+    serving = partial(serve, config, announce, stop, watch=last_resort.watch, beside=beside, closing=closing)
     try:
         if reread is None or not hasattr(signal, "SIGHUP"):
             await serving()
@@ -188,11 +194,12 @@ async def serve(
     beside: Callable[[Stage], Awaitable[None]] | None = None,
     reread: Callable[[], Config] | None = None,
     hangups: AsyncIterable[object] | None = None,
+    closing: Callable[[int], None] | None = None,
 ) -> None:
     """Serve until `stop`. `announce` is called when both servers accept connections. Raises `FootlightsError`.
 
-    `beside` runs from then on, and `watch` from `stop` on, both until the end. At each item of `hangups`, the settings
-    are read again with `reread`.
+    `beside` runs from then on, and `watch` from `stop` on, both until the end. `closing` is called at `stop`, with the
+    number of open turns. At each item of `hangups`, the settings are read again with `reread`.
     """
     metrics, cast = Metrics(), config.cast
     for view in config.views:
@@ -225,6 +232,8 @@ async def serve(
                 ws.stop_accepting()
                 http.stop_accepting()
                 access.close_doors()
+                if closing is not None:
+                    closing(stage.open_turns)
                 if watch is not None:
                     servers.start_soon(watch, stage)
                 with trio.move_on_after(config.grace):
