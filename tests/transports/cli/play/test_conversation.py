@@ -338,7 +338,7 @@ class Away(Gone):
         self.tell(False)
         await trio.sleep(5)
         self.tell(True)
-        return await super().begin_turn()
+        return str(await super().begin_turn())
 
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         self.tell = tell

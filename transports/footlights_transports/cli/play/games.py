@@ -101,7 +101,7 @@ class RemoteGame:
         self._client = client
         self._session = session
         self._watchers = watchers
-        self.name = speaker(persona)
+        self.name = speaker(persona or session.persona)
 
     async def begin_turn(self, said: str, params: TurnParams) -> str:
         return await self._session.begin_turn(said, params)
