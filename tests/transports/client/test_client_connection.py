@@ -161,8 +161,11 @@ async def test_tls_is_spoken_if_the_address_says_so_and_only_to_whom_we_trust() 
         url = f"wss://localhost:{house.listening.port}"
         async with connect(url, tls=ours) as client:
             assert await (await client.start()).cancel() == ()
-        with pytest.raises(ConnectionLost):
+        with pytest.raises(ConnectionLost, match=r"not trusted: .*certificate.*SSL_CERT_FILE"):
             await get_in(url, tls=wary)
+    async with open_house() as house:
+        with pytest.raises(ConnectionLost, match=r"does not speak TLS\. Without TLS the address begins with ws://"):
+            await get_in(f"wss://localhost:{house.listening.port}", tls=ours)
 
 
 @pytest.mark.parametrize(

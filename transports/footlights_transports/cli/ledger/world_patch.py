@@ -43,10 +43,10 @@ from footlights.stage.host_commits import check_why
 from footlights_transports.cli.ledger.diff import same_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from footlights.authority import CommitRecord, Rule, Ruling, World
+    from footlights.authority import CommitRecord, Ruling, World
     from footlights.authority.patch import PatchOp
     from footlights.events import JsonValue
     from footlights_transports.cli.ledger.commands import Conflicts
@@ -58,10 +58,14 @@ _NOTHING = object()
 def patch_world(ledger: Path, file: Path, why: str) -> CommitRecord:
     """Commit the JSON Patch in a file. Raises `FootlightsError`; then nothing was committed."""
     check_why(why)
-    changes = _read(file)
+    ruling = accept(*_read(file))
     with SqliteReader(ledger) as reader:
         _genesis(reader)
-    return trio.run(_commit, ledger, lambda _world, _intents: accept(*changes), why)
+
+    def decide(_: object) -> Ruling:
+        return ruling
+
+    return trio.run(_commit, ledger, decide, why)
 
 
 def is_taken_in(ledger: Path, world: World) -> bool:
@@ -111,7 +115,7 @@ class Edit:
         edit = [to_json(op) for op, _ in merged(self.before.view(), self.after.view(), self.before.view())]
         artifact = InitialEdit(edit, self.after.digest()).artifact
 
-        def rule(now: object, _: tuple[Intent, ...]) -> Ruling:
+        def decide(now: object) -> Ruling:
             if now != self.now.view():
                 return refuse("busy", "The ledger was written meanwhile. Look at the edit again.")
             clash = self.conflicts()
@@ -120,7 +124,7 @@ class Edit:
             ops = [op for op, is_conflict in self._merged() if conflicts == "settings" or not is_conflict]
             return accept(*ops, artifacts=[artifact])
 
-        return trio.run(_commit, self.ledger, rule, why)
+        return trio.run(_commit, self.ledger, decide, why)
 
     def _merged(self) -> Iterator[tuple[PatchOp, bool]]:
         return merged(self.before.view(), self.after.view(), self.now.view())
@@ -140,14 +144,18 @@ def merged(before: Any, after: Any, now: Any, path: str = "") -> Iterator[tuple[
     """
     if same_value(before, after) or same_value(after, now):
         return
-    if isinstance(after, Mapping) and isinstance(now, Mapping) and (before is _NOTHING or isinstance(before, Mapping)):
-        old, new, here = ({} if each is _NOTHING else cast("Mapping[str, Any]", each) for each in (before, after, now))
+    old, new, here = _members({} if before is _NOTHING else before), _members(after), _members(now)
+    if old is not None and new is not None and here is not None:
         for key in sorted({*old, *new}):
             place = f"{path}{patch.path_to(key)}"
             yield from merged(old.get(key, _NOTHING), new.get(key, _NOTHING), here.get(key, _NOTHING), place)
     else:
         make = patch.add if now is _NOTHING else patch.replace
         yield patch.remove(path) if after is _NOTHING else make(path, after), not same_value(before, now)
+
+
+def _members(value: object) -> Mapping[str, Any] | None:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
 def _genesis(reader: SqliteReader) -> JsonWorld:
@@ -161,14 +169,14 @@ def _edits(reader: SqliteReader) -> list[InitialEdit]:
     return taken_in(map(read_record, reader.of_session(OPERATOR)))
 
 
-async def _commit(path: Path, rule: Rule, why: str) -> CommitRecord:
+async def _commit(path: Path, decide: Callable[[object], Ruling], why: str) -> CommitRecord:
     any_world = JsonWorld({}, max_bytes=sys.maxsize, max_depth=MAX_DEPTH)
     intent = Intent(IntentType.DECISION, _NAME)
     async with SqliteLedger(path) as ledger:
         opening = await ledger.begin_epoch(any_world)
         previous = (await ledger.last_digests([OPERATOR])).get(OPERATOR)
         request = JudgeRequest(OPERATOR, turn_id(opening.epoch, 1), None, (intent,), why=why)
-        judgement = judge(request, opening.world, RuleBook({_NAME: rule}), previous)
+        judgement = judge(request, opening.world, RuleBook({_NAME: lambda world, _: decide(world)}), previous)
         for issue in judgement.record.issues:
             raise InvalidCommand(issue.message)
         await ledger.append([judgement.record], judgement.world)
