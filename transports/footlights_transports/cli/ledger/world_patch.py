@@ -112,15 +112,14 @@ class Edit:
         check_why(why)
         if self.before.digest() == self.after.digest():
             raise InvalidCommand("The ledger took in this world already: there is no edit to commit.")
+        if (clash := self.conflicts()) is not None and conflicts is None:
+            raise InvalidCommand(f"{clash} {_CHOICE}")
         edit = [to_json(op) for op, _ in merged(self.before.view(), self.after.view(), self.before.view())]
         artifact = InitialEdit(edit, self.after.digest()).artifact
 
         def decide(now: object) -> Ruling:
             if now != self.now.view():
                 return refuse("busy", "The ledger was written meanwhile. Look at the edit again.")
-            clash = self.conflicts()
-            if clash is not None and conflicts is None:
-                return refuse("world_conflict", f"{clash} {_CHOICE}")
             ops = [op for op, is_conflict in self._merged() if conflicts == "settings" or not is_conflict]
             return accept(*ops, artifacts=[artifact])
 
