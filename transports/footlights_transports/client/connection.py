@@ -252,7 +252,8 @@ async def _shake_hands(address: Address, stream: trio.abc.Stream, *, in_batches:
         raise ConnectionLost(_why_broken(error.__cause__)) from error
     except ProtocolError:
         raise ConnectionLost("What answers at that address does not speak WebSocket.") from None
-    raise ConnectionLost("The server closed the connection during the handshake.")
+    hint = "" if address.is_secure else " If it speaks TLS, its address begins with wss://."
+    raise ConnectionLost(f"The server closed the connection during the handshake.{hint}")
 
 
 def _why_broken(cause: BaseException | None) -> str:
