@@ -18,7 +18,7 @@ from footlights.params import SessionParams
 from footlights.session.core import SessionCore
 from footlights.session.retention import Retention
 from footlights.speaker import written_about
-from footlights.stream.commit_feed import Bell
+from footlights.stream.ledger_tail import Bell
 from footlights.turn.summary import outcome_of, summarize
 
 if TYPE_CHECKING:

@@ -33,7 +33,10 @@ from footlights.stage.host_commits import HostCommits
 from footlights.stage.registry import SessionRegistry
 from footlights.stage.supervisor import Supervisor
 from footlights.stream.commit_feed import CommitFeed
+from footlights.stream.ledger_tail import LedgerTail
 from footlights.stream.outbox import DetachReason
+from footlights.stream.past_worlds import PastWorlds
+from footlights.stream.user_feed import UserFeed
 from footlights.trace.files import TraceFiles
 from footlights.trace.tracer import Tracer
 
@@ -95,6 +98,7 @@ class Stage:
         self._registry = registry
         self._ignores_world = ignores_world
         self._host_commits = HostCommits(supervisor, registry)
+        self._past = PastWorlds(supervisor.ledger, None if ignores_world else supervisor.cast.world)
 
     @enable_ki_protection
     def start(self, params: SessionParams | None = None) -> InteractionSession:
@@ -157,7 +161,17 @@ class Stage:
         `after` is the id of any commit in the ledger, also of before a restart, or `genesis` for all of them. `under`
         is a JSON pointer: only changes of that part of the world. Raises `InvalidCommand` for one that is no pointer.
         """
-        return CommitFeed(self._supervisor, self._registry.settling, after, under)
+        return CommitFeed(self._tail(after), under)
+
+    def commits_for(self, user: User, *, after: str | None = None, under: str = "") -> UserFeed:
+        """What this user sees change in that part of the world, as the cast's `visibility` decides at each commit.
+
+        The same as `commits` otherwise. A commit of which he sees nothing is passed in silence.
+        """
+        return UserFeed(self._tail(after), self._past, self._supervisor.cast.visibility, user, under)
+
+    def _tail(self, after: str | None) -> LedgerTail:
+        return LedgerTail(self._supervisor, self._registry.settling, after)
 
     @property
     def is_open(self) -> bool:
