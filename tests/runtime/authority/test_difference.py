@@ -57,7 +57,7 @@ def test_a_change_of_a_large_world_is_found_where_it_is(world: Any, key: str, va
         ([True], [1], [patch.replace("/0", 1)]),
         ([{"a": 1, "b": 2}], [{"a": 1, "b": 3}], [patch.replace("/0/b", 3)]),
         ({"a/b": 1}, {}, [patch.remove("/a~1b")]),
-        ([0] * 5000 + [1], [0] * 4999 + [1], [patch.replace("", [0] * 4999 + [1])]),
+        ([0] * 5000 + [1], [0] * 4999 + [1], [patch.replace("", [*[0] * 4999, 1])]),
         ([0] * 5000, [0] * 5001, [patch.add("/5000", 0)]),
     ],
 )

@@ -165,14 +165,13 @@ class HostRoutes:
         parameters=FOLLOWING_COMMITS,
     )
     async def follow_commits(self, request: Request, user: User) -> Response:
-        """The commits that change a part of the world as Server-Sent Events, for operators and game servers. Each `id`
-        is the id of a commit.
+        """What changes in a part of the world as Server-Sent Events: whole commits for operators and game servers, for
+        others what they see change. Each `id` is a cursor. Without one, others first get the event `world`.
         """
         after = request.headers.get("last-event-id") or request.query_params.get("after") or None
-        under = request.query_params.get("under", "")
-        feed = await self._access.follow_commits(user, after, under)
-        check = partial(self._access.check_sees, user, under)
-        return CommitStream(feed, check, self._access.policy.limits.keep_alive)
+        followed = await self._access.follow_commits(user, after, request.query_params.get("under", ""))
+        failed = partial(self._access.incidents.met, "http_feed")
+        return CommitStream(followed, failed, self._access.policy.limits.keep_alive)
 
 
 class ClientRoutes:
