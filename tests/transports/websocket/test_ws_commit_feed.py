@@ -140,7 +140,17 @@ async def test_a_player_whose_sight_fails_is_detached_without_its_words() -> Non
 async def test_who_is_a_game_server_no_more_gets_no_whole_commits() -> None:
     policy = AccessPolicy({"ann": ANN, "bob": BOB}, roles={"bob": {"game_server": True}})
     async with open_house(cast=paying_cast(), policy=policy) as house, connect(house, headers=bearer(BOB)) as peer:
-        await peer.ask("follow_commits")
+        assert await peer.ask("follow_commits") == {"cursor": "genesis", "world": {"purse": 0, "secret": 7}}
         house.access.renew(AccessPolicy({"ann": ANN, "bob": BOB}))
         await house.stage.commit([Intent(IntentType.DECISION, "quest")], "of the host")
         assert await peer.notice() == {"notice": "detached", "reason": "unauthorized"}
+
+
+async def test_a_world_too_large_to_be_shown_is_followed_by_those_who_get_whole_commits() -> None:
+    large = standard_cast(ScriptedModel(lambda _: []), world=JsonWorld({"text": "x" * 1_000_000}))
+    async with open_house(cast=large, policy=GAME) as house:
+        async with connect(house, headers=bearer(BOB)) as peer:
+            assert await peer.ask("follow_commits") == {"cursor": "genesis"}
+        async with connect(house, headers=bearer(ANN)) as peer:
+            assert await peer.refusal("follow_commits") == "too_large"
+            assert (await peer.ask("follow_commits", under="/none")).keys() == {"cursor"}

@@ -23,13 +23,13 @@ class FollowedCommits:
     def __init__(
         self,
         feed: CommitFeed | UserFeed,
+        shown: tuple[Any, ...] | None,
         *,
         check: Callable[[], None] = lambda: None,
         seal: Callable[[str], str] = str,
-        shown: tuple[Any, ...] | None = None,
     ) -> None:
         self.shown = shown
-        """What the user sees where the feed begins: one item, or none. None if he has it, or is shown whole commits."""
+        """What the user sees where the feed begins: one item, or none. None if it goes on after a cursor."""
         self._feed = feed
         self._check = check
         self._seal = seal

@@ -8,13 +8,22 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 from attrs import evolve
 
 from footlights.authority.world import find_in
-from footlights.errors import Busy, CommitPending, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
+from footlights.authority.world_part import check_size
+from footlights.errors import (
+    Busy,
+    CommitPending,
+    CommitUnknown,
+    LedgerUnavailable,
+    SessionClosed,
+    TooLarge,
+    UnknownSession,
+)
 from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
 from footlights.stream.ledger_tail import GENESIS
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
     from footlights.authority import CommitRecord, Intent
     from footlights.events import CommitFinal, JsonValue
     from footlights.modes import ModeDecision
+    from footlights.stream.commit_feed import CommitFeed
     from footlights_transports.access.policy import User
 
 
@@ -318,12 +328,12 @@ class SessionAccess:
             if self._is_trusted(user):
                 feed = self.stage.commits(after=after, under=under)
                 self._check_sees(user, under)
-                await feed.begin()
-                return FollowedCommits(feed, check=partial(self._check_sees, user, under))
+                shown = await _begun(feed)
+                return FollowedCommits(feed, shown, check=partial(self._check_sees, user, under))
             known = after if after in (None, GENESIS) else self._cursors.open(user, after)
             seen = self.stage.commits_for(user, after=known, under=under)
             shown = await seen.start()
-            return FollowedCommits(seen, seal=partial(self._cursors.seal, user), shown=None if after else shown)
+            return FollowedCommits(seen, shown if after is None else None, seal=partial(self._cursors.seal, user))
         except LedgerUnavailable as error:
             raise Busy("The ledger cannot be read now. Ask again.") from error
 
@@ -413,6 +423,20 @@ class SessionAccess:
         except UnknownSession:
             return False
         return True
+
+
+async def _begun(feed: CommitFeed) -> tuple[Any, ...] | None:
+    """The world where the feed begins, if it begins now; nothing of one that is too large to be shown."""
+    if feed.cursor is not None:
+        await feed.begin()
+        return None
+    shown = find_in(await feed.start(), feed.under)
+    try:
+        for part in shown:
+            check_size(part)
+    except TooLarge:
+        return ()
+    return shown
 
 
 class CoveredAccess(SessionAccess):

@@ -36,7 +36,7 @@ class CommitStream(SseResponse):
     def opening(self) -> bytes:
         """The first id, so that a client whose connection is cut before the first commit can resume.
 
-        With it comes the world, for a user who is shown what he sees of it.
+        With it comes what the user sees there, if the feed begins now.
         """
         cursor, shown = self._followed.cursor.encode(), self._followed.shown
         if shown is None:

@@ -137,7 +137,7 @@ FOLLOWING = (
     ),
 )
 FOLLOWING_COMMITS = (
-    last_event_id("The `id` of the last commit that you have: go on after it.", {"type": "string"}),
+    last_event_id("The `id` of the last event that you have: go on after it.", {"type": "string"}),
     query("after", TEXT, "The same as a parameter. `genesis`: from the first commit. Without it: from now on."),
     query("under", TEXT, "A JSON pointer: only changes of that part of the world."),
 )

@@ -203,7 +203,7 @@ def write_feed_end(error: BaseException) -> bytes:
 
 
 def followed_json(followed: FollowedCommits) -> dict[str, JsonValue]:
-    """Where a feed of commits begins, with the world there for a user who is shown what he sees of it."""
+    """Where a feed of commits begins, with what the user sees there, if it begins now."""
     return {"cursor": followed.cursor, **({"world": followed.shown[0]} if followed.shown else {})}
 
 

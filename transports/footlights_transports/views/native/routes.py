@@ -166,7 +166,7 @@ class HostRoutes:
     )
     async def follow_commits(self, request: Request, user: User) -> Response:
         """What changes in a part of the world as Server-Sent Events: whole commits for operators and game servers, for
-        others what they see change. Each `id` is a cursor. Without one, others first get the event `world`.
+        others what they see change. Each `id` is a cursor. Without one, the first event is `world`.
         """
         after = request.headers.get("last-event-id") or request.query_params.get("after") or None
         followed = await self._access.follow_commits(user, after, request.query_params.get("under", ""))
