@@ -23,6 +23,8 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.authority.ledger.memory import MemoryLedger
 from footlights.authority.world_part import WorldPart, part_of
+from footlights.bad_return import check_kind
+from footlights.cast import Cast
 from footlights.errors import InvalidCommand, LedgerInUse
 from footlights.events import InterruptReason
 from footlights.limits import Limits
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from footlights.authority.ledger.protocol import Ledger
     from footlights.authority.rules import Rule
     from footlights.authority.visibility import User
-    from footlights.cast import Cast
     from footlights.events import CommitFinal, JsonValue
     from footlights.models.pool import ModelStatus
     from footlights.models.prompts import Persona
@@ -107,7 +108,8 @@ class Stage:
         Raises:
             SessionClosed: the stage is closing.
             Busy: the stage has `max_sessions` sessions.
-            InvalidCommand: a session of that name is open, or these are no `SessionParams`.
+            SessionInUse: a session of that name is open.
+            InvalidCommand: these are no `SessionParams`.
         """
         params = SessionParams() if params is None else params
         if not isinstance(params, SessionParams):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
@@ -130,6 +132,9 @@ class Stage:
         self, session_id: str, *, remote_models: bool = False, about: Mapping[str, JsonValue] = _NOTHING
     ) -> InteractionSession:
         """The session with this id; opened again if it is from an earlier epoch, or was named by the host.
+
+        A name that was never used is opened as well: names are the host's, a stage keeps no list of them, and a session
+        without a commit has left nothing in the ledger.
 
         Consent is not kept: a session that is opened again uses no remote model unless `remote_models` is true,
         whatever the default of the cast. Nor is what the host said about the player, so `about` says it again, as in
@@ -359,13 +364,17 @@ async def open_stage(
 
     `ledger` is the path of a file, created if it does not exist, or a ledger object. Without one, commits are kept in
     memory only. Raises `LedgerInUse` for a ledger that another stage has open.
+    Raises `RegistrationError` for a cast or limits that are none.
     `trace` is the directory of `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
     `observe` is called with a summary of each turn as soon as it is settled. It must be quick.
     """
+    check_kind("The cast of a stage", cast, Cast)
+    limits = Limits() if limits is None else limits
+    check_kind("The limits of a stage", limits, Limits)
     files = trace if trace is None or isinstance(trace, TraceFiles) else TraceFiles(trace)
     async with (
         _opened(ledger) as its_ledger,
-        _open(cast, its_ledger, limits or Limits(), files, wall_clock, observe) as stage,
+        _open(cast, its_ledger, limits, files, wall_clock, observe) as stage,
     ):
         yield stage
 

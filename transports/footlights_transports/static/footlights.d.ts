@@ -11,6 +11,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** Error codes of the server. */
 export type WireCode =
     | "invalid_command"
+    | "session_in_use"
     | "unknown_session"
     | "unknown_turn"
     | "session_closed"

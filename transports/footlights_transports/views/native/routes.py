@@ -21,7 +21,14 @@ from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.views.native.commit_stream import CommitStream
 from footlights_transports.views.native.event_response import EventStream
-from footlights_transports.views.native.openapi import BEGINNING, CANCELED, FOLLOWING, FOLLOWING_COMMITS, RECORDS
+from footlights_transports.views.native.openapi import (
+    BEGINNING,
+    CANCELED,
+    COMMITS_FOLLOWED,
+    FOLLOWING,
+    FOLLOWING_COMMITS,
+    RECORDS,
+)
 from footlights_transports.views.native.protocol import (
     COMMITS,
     MAX_COMMITS,
@@ -160,7 +167,7 @@ class HostRoutes:
     @Operation(
         "GET",
         "/v1/commits",
-        {200: answer("The commits.", TEXT, "text/event-stream")},
+        COMMITS_FOLLOWED,
         (409,),
         parameters=FOLLOWING_COMMITS,
     )
