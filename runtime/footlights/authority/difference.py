@@ -11,62 +11,68 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from footlights.authority import patch
-from footlights.authority.values import View, same
+from footlights.authority.values import same
 from footlights.authority.world.edit import MAX_SHIFTED
 from footlights.authority.world.nodes import Branch, Ref
-from footlights.authority.world.tree import entries_of
-from footlights.authority.world.views import ObjectView, shown
+from footlights.authority.world.tree import ABSENT, entries_of
+from footlights.authority.world.views import shown, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from footlights.authority.patch import PatchOp
     from footlights.authority.world.nodes import Node
-    from footlights.events import JsonValue
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def difference(before: Any, after: Any, path: str) -> Iterator[PatchOp]:
     """The operations, for values at this path. Values in them are copies."""
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        yield from _in_object(before, after, path)
-    elif _is_array(before) and _is_array(after):
-        yield from _in_array(before, after, path)
-    elif not same(before, after):
-        yield patch.replace(path, after)
+    one, other = value_of(before), value_of(after)
+    if one is other or (isinstance(one, Ref) and isinstance(other, Ref) and one.digest == other.digest):
+        return
+    if _begins(one, b"{", Mapping) and _begins(other, b"{", Mapping):
+        yield from _in_object(one, other, path)
+    elif _begins(one, b"[", Sequence) and _begins(other, b"[", Sequence):
+        yield from _in_array(_items(one), _items(other), path)
+    elif not same(_shown(one), _shown(other)):
+        yield patch.replace(path, _shown(other))
 
 
-def _in_object(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[PatchOp]:
-    old, new = _members(before, after)
+def _in_object(before: Any, after: Any, path: str) -> Iterator[PatchOp]:
+    are_nodes = isinstance(before, Ref) and isinstance(after, Ref)
+    old, new = _apart(before.node, after.node) if are_nodes else (_members(before), _members(after))
     for key in sorted({*old, *new}):
+        one, other = old.get(key, ABSENT), new.get(key, ABSENT)
+        if type(one) is type(other) and type(one) in _SCALARS and one == other:
+            continue  # most are, and need no path
         place = path + patch.path_to(key)
-        if key not in new:
+        if other is ABSENT:
             yield patch.remove(place)
-        elif key not in old:
-            yield patch.add(place, new[key])
+        elif one is ABSENT:
+            yield patch.add(place, _shown(other))
         else:
-            yield from difference(old[key], new[key], place)
+            yield from difference(one, other, place)
 
 
 def _in_array(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[PatchOp]:
-    if isinstance(before, View) and before == after:
-        return
     shorter = min(len(before), len(after))
     begin, both = 0, shorter
     if len(before) != len(after):
         begin = _common(iter(before), iter(after), shorter)
         end = _common(reversed(before), reversed(after), shorter - begin)
         if end and max(len(before), len(after)) > MAX_SHIFTED:
-            yield patch.replace(path, cast("JsonValue", after))  # a world refuses to shift so many
+            yield patch.replace(path, [_shown(each) for each in after])  # a world refuses to shift so many
             return
         # Items go, or come, in one place, so that one at the front is one operation. Those before it may differ.
         both = shorter - end
         for _ in range(both, len(before) - end):
             yield patch.remove(f"{path}/{both}")
         for index in range(both, len(after) - end):
-            yield patch.add(f"{path}/{index}", after[index])
+            yield patch.add(f"{path}/{index}", _shown(after[index]))
     for index in range(begin, both):
         yield from difference(before[index], after[index], f"{path}/{index}")
 
@@ -74,29 +80,35 @@ def _in_array(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterato
 def _common(left: Iterator[Any], right: Iterator[Any], limit: int) -> int:
     """How many items are the same from the beginning."""
     for count, (one, other) in enumerate(islice(zip(left, right, strict=False), limit)):
-        if not same(one, other):
+        if any(True for _ in difference(one, other, "")):
             return count
     return limit
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
+# -- values: small ones are plain, large ones in views are nodes
 
 
-# -- members that can differ
+def _begins(value: Any, bracket: bytes, kind: type) -> bool:
+    """Whether it is an object, or an array."""
+    if not isinstance(value, Ref):
+        return isinstance(value, kind) and not isinstance(value, str)
+    return value.node[:1] == bracket if isinstance(value.node, bytes) else value.is_array == (bracket == b"[")
 
 
-def _members(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    if isinstance(before, ObjectView) and isinstance(after, ObjectView):
-        if before == after:
-            return {}, {}
-        if isinstance(before.value, Ref) and isinstance(after.value, Ref):
-            old, new = _apart(before.value.node, after.value.node)
-            return {key: shown(each) for key, each in old.items()}, {key: shown(each) for key, each in new.items()}
-    return before, after
+def _shown(value: Any) -> Any:
+    return shown(value) if isinstance(value, Ref) else value
+
+
+def _members(value: Any) -> dict[Any, Any]:
+    return dict(entries_of(value.node) if isinstance(value, Ref) else value)
+
+
+def _items(value: Any) -> Sequence[Any]:
+    return [each for _, each in entries_of(value.node)] if isinstance(value, Ref) else value
 
 
 def _apart(before: Node, after: Node) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """The members in which these objects can differ."""
     if not (isinstance(before, Branch) and isinstance(after, Branch) and before.skip == after.skip):
         return dict(entries_of(before)), dict(entries_of(after))
     old: dict[Any, Any] = {}

@@ -31,7 +31,7 @@ def as_it_is(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(shape=st.sampled_from([as_view, half_a_view, as_it_is]), before=VALUES | LARGE, after=VALUES | LARGE)
 def test_a_difference_makes_the_second_of_the_first(shape: Any, before: Any, after: Any) -> None:
     operations = list(difference(shape(before), shape(after), ""))
@@ -39,7 +39,7 @@ def test_a_difference_makes_the_second_of_the_first(shape: Any, before: Any, aft
     assert bool(operations) == (JsonWorld(before).digest() != JsonWorld(after).digest())
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(world=LARGE, key=st.sampled_from([f"key-{n}" for n in range(60)]), value=VALUES)
 def test_a_change_of_a_large_world_is_found_where_it_is(world: Any, key: str, value: Any) -> None:
     before = JsonWorld({**world, key: "x"})

@@ -168,7 +168,7 @@ class HostRoutes:
         "GET",
         "/v1/commits",
         COMMITS_FOLLOWED,
-        (409,),
+        (409, 413),
         parameters=FOLLOWING_COMMITS,
     )
     async def follow_commits(self, request: Request, user: User) -> Response:
