@@ -84,8 +84,8 @@ async def test_a_session_may_be_named_and_started_without_a_body() -> None:
         assert (await house.start(SessionParams(session_id="inn"))).session_id == "inn"
         assert taken(await house.client.post("/v1/sessions"), 201) == {"session_id": "s1-000001"}
         assert refused(await house.client.post("/v1/sessions", json={"params": {"session_id": "inn"}})) == (
-            400,
-            "invalid_command",
+            409,
+            "session_in_use",
         )
 
 
