@@ -65,7 +65,8 @@ def _with(kind: str, members: Mapping[str, _T], new: Iterable[tuple[str, _T]]) -
 
 
 def _without(kind: str, members: Mapping[str, _T], names: Collection[str]) -> dict[str, _T]:
-    if isinstance(names, str) or not isinstance(names, Iterable):  # a text would be read as a list of letters
+    check_kind(f"A list of {kind}s", names, Iterable)
+    if isinstance(names, str):  # it would be read as a list of letters
         raise RegistrationError(f"The {kind}s to remove are a list of names.")
     left = dict(members)
     for name in names:
