@@ -154,3 +154,12 @@ async def test_a_world_too_large_to_be_shown_is_followed_by_those_who_get_whole_
         async with connect(house, headers=bearer(ANN)) as peer:
             assert await peer.refusal("follow_commits") == "too_large"
             assert (await peer.ask("follow_commits", under="/none")).keys() == {"cursor"}
+
+
+async def test_without_tokens_everybody_follows_whole_commits_and_only_the_host_commits() -> None:
+    async with open_house(cast=paying_cast()) as house, connect(house) as peer:
+        await peer.ask("follow_commits")
+        assert await peer.refusal("commit", **PAYING) == "unauthorized"
+        decided = await house.stage.commit([Intent(IntentType.DECISION, "quest")], "in process")
+        told = await peer.commit()
+        assert (told["commit_id"], told["cursor"], told["why"]) == (decided.commit_id, decided.commit_id, "in process")
