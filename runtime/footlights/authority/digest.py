@@ -82,6 +82,14 @@ def is_digest(value: object) -> bool:
     return type(value) is str and _DIGEST.fullmatch(value) is not None
 
 
+def is_scalar(value: object) -> bool:
+    """Whether canonical JSON, if it has a form for this value, reads back as the very same: no float, and no list."""
+    kind = type(value)
+    if kind is int:
+        return -MAX_SAFE_INTEGER <= cast("int", value) <= MAX_SAFE_INTEGER
+    return value is None or kind is bool or kind is str
+
+
 def _plainly_written(value: object, max_depth: int, max_bytes: int) -> bytes | None:
     """The bytes of orjson if they are certainly canonical, otherwise None."""
     try:

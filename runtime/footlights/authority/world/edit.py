@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 from attrs import frozen
 
-from footlights.authority.digest import NotCanonical, canonical, canonical_again
+from footlights.authority.digest import NotCanonical, canonical, canonical_again, is_scalar
 from footlights.authority.patch import Misfit, PatchFailed, index_in, tokens_of
 from footlights.authority.values import MAX_DEPTH, View
 from footlights.authority.world.nodes import LEAF, Ref, Value, height_of, parsed, ref_to_json
-from footlights.authority.world.tree import ABSENT, count_of, cut, digits_of, entries_of, found, made, put, sealed
+from footlights.authority.world.tree import ABSENT, count_of, cut, entries_of, found, in_order, made, put, sealed
 from footlights.authority.world.views import value_of
 from footlights.errors import TooLarge
 
@@ -52,13 +52,15 @@ def root_of(document: object, limits: WorldLimits) -> Ref:
 
 def changed(root: Ref, ops: Iterable[PatchOp], limits: WorldLimits) -> Ref:
     """The document after `ops`, in order. Raises `PatchFailed` at the first that does not fit, and `TooLarge`."""
+    document = _small_if_small(root)  # a small one is written and hashed once, when all is done
     for index, op in enumerate(ops):
         try:
-            root = _OPERATIONS[op.op](root, op, limits)
+            document = _OPERATIONS[op.op](document, op, limits)
         except Misfit as misfit:
             raise PatchFailed(index, op, str(misfit)) from None
-        checked(root, limits)
-    return root
+        if isinstance(document, Ref):
+            checked(document, limits)
+    return checked(root_in(document), limits)
 
 
 def checked(root: Ref, limits: WorldLimits) -> Ref:
@@ -74,6 +76,8 @@ def checked(root: Ref, limits: WorldLimits) -> Ref:
 
 
 def _value(op: PatchOp, limits: WorldLimits) -> Value:
+    if is_scalar(op.value) and type(op.value) is not str:
+        return op.value
     return _clean(op.value, canonical(op.value, max_depth=limits.max_depth, max_bytes=limits.max_bytes))
 
 
@@ -118,9 +122,10 @@ def _small_if_small(value: Value) -> Value:
 
 def _is_array(value: Value) -> bool:
     """Raises `Misfit` for what is neither an object nor an array."""
-    if isinstance(value, dict | list):
-        return isinstance(value, list)
-    if not isinstance(value, Ref) or (isinstance(value.node, bytes) and value.node[:1] not in (b"{", b"[")):
+    kind = type(value)
+    if kind is dict or kind is list:
+        return kind is list
+    if kind is not Ref or (isinstance(value.node, bytes) and value.node[:1] not in (b"{", b"[")):
         raise Misfit("its parent is neither an object nor an array")
     return value.is_array
 
@@ -154,22 +159,18 @@ def _with(parent: Value, key: Key, value: Value) -> Value:
         items = [*parent]
         items[cast("int", key) : cast("int", key) + 1] = [value]
         return _array(items)
-    return _object({**parent, cast("str", key): value})
-
-
-def _object(members: dict[str, Value]) -> Value:
-    if not any(isinstance(value, Ref) for value in members.values()):
+    members = {**parent, key: value}
+    if not isinstance(value, Ref):
         data = canonical_again(members)
         if len(data) <= LEAF:
-            return parsed(data)  # with its keys in order
-    entries = sorted((digits_of(key), key, value) for key, value in members.items())
-    return made(cast("Any", entries), is_array=False)
+            return members if len(members) == len(parent) else parsed(data)  # with its keys in order
+    return made(in_order(members), is_array=False)
 
 
 def _array(items: list[Value]) -> Value:
     if not any(isinstance(value, Ref) for value in items) and len(canonical_again(items)) <= LEAF:
         return items
-    return made([(digits_of(index), index, value) for index, value in enumerate(items)], is_array=True)
+    return made(in_order(dict(enumerate(items))), is_array=True)
 
 
 def _inserted(parent: Value, token: str, value: Value) -> Value:
@@ -190,16 +191,12 @@ def _without(parent: Value, token: str, _: Value) -> Value:
     child_of(parent, token)
     if not _is_array(parent):
         if isinstance(parent, Ref):
-            return _left(cut(parent.node, token), {})
+            return cut(parent.node, token) or {}
         return {key: value for key, value in parent.items() if key != token}
     index = int(token)
     if isinstance(parent, Ref) and index == _count(parent) - 1:
-        return _left(cut(parent.node, index), [])
+        return cut(parent.node, index) or []
     return _shifted(parent, index, index + 1)
-
-
-def _left(ref: Ref | None, empty: Value) -> Value:
-    return root_in(empty) if ref is None else ref
 
 
 def _shifted(array: Value, first: int, end: int, *values: Value) -> Value:
@@ -214,45 +211,47 @@ def _shifted(array: Value, first: int, end: int, *values: Value) -> Value:
 # -- operations
 
 
-def _edited(root: Ref, tokens: list[str], edit: Callable[[Value, str, Value], Value], value: Value) -> Ref:
+def _edited(root: Value, tokens: list[str], edit: Callable[[Value, str, Value], Value], value: Value) -> Value:
     """The document with `edit` applied to the parent of the target."""
     if not tokens:
-        return root_in(value)
+        return value
     parents: list[Value] = [root]
     for token in tokens[:-1]:
         parents.append(child_of(parents[-1], token))
-    remade = edit(parents[-1], tokens[-1], value)
-    for parent, token in zip(reversed(parents[:-1]), reversed(tokens[:-1]), strict=True):
+    remade = edit(parents.pop(), tokens[-1], value)
+    for parent, token in zip(reversed(parents), reversed(tokens[:-1]), strict=True):
         remade = _with(parent, int(token) if _is_array(parent) else token, _small_if_small(remade))
-    return root_in(remade)
+    return remade
 
 
-def _placed(root: Ref, path: str, edit: Callable[[Value, str, Value], Value], value: Value, limits: WorldLimits) -> Ref:
+def _placed(
+    root: Value, path: str, edit: Callable[[Value, str, Value], Value], value: Value, limits: WorldLimits
+) -> Value:
     tokens = tokens_of(path)
     if len(tokens) + height_of(value) > limits.max_depth:  # now, because heights are bytes in the nodes
         raise TooLarge(f"The world would nest deeper than the {limits.max_depth} levels it may.")
     return _edited(root, tokens, edit, value)
 
 
-def _do_add(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
+def _do_add(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
     return _placed(root, op.path, _inserted, _value(op, limits), limits)
 
 
-def _do_remove(root: Ref, op: PatchOp, _: WorldLimits) -> Ref:
+def _do_remove(root: Value, op: PatchOp, _: WorldLimits) -> Value:
     return _removed(root, tokens_of(op.path))
 
 
-def _removed(root: Ref, tokens: list[str]) -> Ref:
+def _removed(root: Value, tokens: list[str]) -> Value:
     if not tokens:
         raise Misfit("the whole document cannot be removed")
     return _edited(root, tokens, _without, None)
 
 
-def _do_replace(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
+def _do_replace(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
     return _placed(root, op.path, _replaced, _value(op, limits), limits)
 
 
-def _do_move(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
+def _do_move(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
     source, target = tokens_of(op.from_), tokens_of(op.path)
     value = _found(root, source)
     if source == target:
@@ -262,11 +261,11 @@ def _do_move(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
     return _placed(_removed(root, source), op.path, _inserted, _small_if_small(value), limits)
 
 
-def _do_copy(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
+def _do_copy(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
     return _placed(root, op.path, _inserted, _small_if_small(_found(root, tokens_of(op.from_))), limits)
 
 
-def _do_test(root: Ref, op: PatchOp, _: WorldLimits) -> Ref:
+def _do_test(root: Value, op: PatchOp, _: WorldLimits) -> Value:
     there = root_in(_found(root, tokens_of(op.path)))
     data = canonical(op.value, max_depth=MAX_DEPTH)
     if there.digest != root_in(sealed(orjson.loads(data))).digest:
@@ -274,7 +273,7 @@ def _do_test(root: Ref, op: PatchOp, _: WorldLimits) -> Ref:
     return root
 
 
-_OPERATIONS: Mapping[OpName, Callable[[Ref, PatchOp, WorldLimits], Ref]] = {
+_OPERATIONS: Mapping[OpName, Callable[[Value, PatchOp, WorldLimits], Value]] = {
     "add": _do_add,
     "remove": _do_remove,
     "replace": _do_replace,
