@@ -17,7 +17,7 @@ import orjson
 from attrs import field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
-from footlights.authority.digest import MAX_SAFE_INTEGER, canonical
+from footlights.authority.digest import canonical, is_scalar
 from footlights.authority.intents import NO_FACTS, NOTHING_KNOWN, IntentType, check_intent, for_rule
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
 from footlights.authority.patch import PatchFailed, PatchOp, from_json, to_json
@@ -39,10 +39,10 @@ from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from footlights.authority.artifacts import Artifact
-    from footlights.authority.intents import CheckedIntent, Intent
+    from footlights.authority.intents import Intent
     from footlights.authority.rules import Rule, RuleBook
     from footlights.authority.world import World
     from footlights.events import JsonValue
@@ -176,43 +176,52 @@ def _examine(
 
 
 def _ruled(request: JudgeRequest, world: World, rules: RuleBook, ask: AskRule, failures: _Failures) -> _Finding:
+    intents = request.intents
     try:
-        checked = [check_intent(intent) for intent in request.intents]
-        entries = tuple(
-            IntentEntry(it.type, it.ref, each.payload_digest) for it, each in zip(request.intents, checked, strict=True)
-        )
+        entries = tuple([IntentEntry(it.type, it.ref, check_intent(it).payload_digest) for it in intents])
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
-    copies = _copies(request, checked)
-    rulings = [
-        (name, *_ask(name, rule, world, next(copies), ask, failures))
-        for name, rule in rules.items()
-        if request.intents or wants_every_turn(rule)
-    ]
-    verdicts = tuple(_verdict(name, ruling.issues) for name, ruling, _ in rulings)
-    issues = tuple(issue for _, ruling, _ in rulings for issue in ruling.issues) + _unasked(request, rules)
+    copies: tuple[Intent, ...] | None = None
+    asked: list[tuple[str, Ruling]] = []
+    verdicts: list[Verdict] = []
+    issues: list[Issue] = []
+    changes: list[PatchOp] = []
+    artifacts: list[Artifact] = []
+    written: list[bytes] = []
+    for name, rule in rules.items():
+        if not intents and not wants_every_turn(rule):
+            continue
+        if copies is None or not _is_plain(request):
+            copies = _copies(request)
+        ruling, changes_written = _ask(name, rule, world, copies, ask, failures)
+        asked.append((name, ruling))
+        verdicts.append(_verdict(name, ruling.issues))
+        issues += ruling.issues
+        changes += ruling.changes
+        artifacts += ruling.artifacts
+        if ruling.changes:
+            written.append(changes_written[1:-1])
+    issues += _unasked(request, rules)
     if issues:
-        return _Finding(issues, entries, verdicts)
+        return _Finding(tuple(issues), entries, tuple(verdicts))
 
-    steps = [(name, op) for name, ruling, _ in rulings for op in ruling.changes]
-    after = _supervised(lambda: _changed(world, steps, failures), failures) if steps else None
+    all_changes = tuple(changes)
+    after = _supervised(lambda: _changed(world, all_changes, asked, failures), failures) if changes else None
     if isinstance(after, Issue):
-        return _Finding((after,), entries, verdicts)
-    artifacts = tuple(artifact for _, ruling, _ in rulings for artifact in ruling.artifacts)
-    written = b",".join(changes[1:-1] for _, ruling, changes in rulings if ruling.changes)
-    return _Finding((), entries, verdicts, tuple(op for _, op in steps), artifacts, after, b"[%b]" % written)
+        return _Finding((after,), entries, tuple(verdicts))
+    return _Finding((), entries, tuple(verdicts), all_changes, tuple(artifacts), after, b"[%b]" % b",".join(written))
 
 
-def _copies(request: JudgeRequest, checked: list[CheckedIntent]) -> Iterator[tuple[Intent, ...]]:
-    """The intents for each rule: its own copies if a rule could change them, so that none can affect a later one."""
-    is_plain = request.about is NOTHING_KNOWN and all(each.is_plain for each in checked)
-    while True:
-        about = NO_FACTS if request.about is NOTHING_KNOWN else orjson.loads(request.about)
-        copies = tuple(for_rule(intent, request.session_id, about) for intent in request.intents)
-        yield copies
-        while is_plain:
-            yield copies
+def _copies(request: JudgeRequest) -> tuple[Intent, ...]:
+    """The intents for a rule."""
+    about = NO_FACTS if request.about is NOTHING_KNOWN else orjson.loads(request.about)
+    return tuple([for_rule(intent, request.session_id, about) for intent in request.intents])
+
+
+def _is_plain(request: JudgeRequest) -> bool:
+    """Whether the rules may share their copies, because none can change them and so affect a later one."""
+    return request.about is NOTHING_KNOWN and all(check_intent(intent).is_plain for intent in request.intents)
 
 
 def _verdict(name: str, issues: tuple[Issue, ...]) -> Verdict:
@@ -226,9 +235,9 @@ def _accepted(name: str) -> Verdict:
 
 def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
     """Issues for answers to approvals in a rule book without approvals, so that no answer seems to have an effect."""
-    if APPROVALS in rules:
+    decisions = [intent for intent in request.intents if intent.type is IntentType.DECISION]
+    if not decisions or APPROVALS in rules:
         return ()
-    decisions = (intent for intent in request.intents if intent.type is IntentType.DECISION)
     answers = [intent.ref for intent in decisions if answer_in(intent) is not None]
     return tuple(issue for ref in answers for issue in unknown(ref).issues)
 
@@ -293,13 +302,12 @@ def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
 def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
     """Changes as canonical JSON, if they read back from it as they are, and nobody can alter them; otherwise None."""
     for op in changes:
-        kind = type(op.value)
         if (
             type(op) is not PatchOp
             or {type(op.op), type(op.path)} != _PLAIN
             or op.op not in ("add", "replace", "test")
             or op.from_ is not None
-            or not (kind is str or kind is bool or op.value is None or (kind is int and _is_safe(op.value)))
+            or not is_scalar(op.value)
         ):
             return None
     try:
@@ -310,10 +318,6 @@ def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
 
 
 _PLAIN = {str}
-
-
-def _is_safe(number: object) -> bool:
-    return isinstance(number, int) and -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER
 
 
 def _no_ruling(returned: object, rule: Rule) -> BadReturn:
@@ -342,12 +346,15 @@ def _same_world(world: World, digest: str) -> Issue | None:
     return Issue("world_error", "The world was changed in place. It is not the one that was committed last.")
 
 
-def _changed(world: World, steps: list[tuple[str, PatchOp]], failures: _Failures) -> tuple[World, str] | Issue:
+def _changed(
+    world: World, changes: tuple[PatchOp, ...], asked: list[tuple[str, Ruling]], failures: _Failures
+) -> tuple[World, str] | Issue:
     try:
-        after = world.changed(tuple(op for _, op in steps))
+        after = world.changed(changes)
         return after, checked_digest(after)
     except PatchFailed as error:
-        name, op = steps[error.index]
+        op = changes[error.index]
+        name = [name for name, ruling in asked for _ in ruling.changes][error.index]
         if op.op != "test":  # a precondition may fail; anything else is a bug of the rule
             failures.append((f"the rule {name}", error))
         # Without the path: a rule may have made it of what a model said. The failure above has it, for the developer.

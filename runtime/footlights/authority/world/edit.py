@@ -125,7 +125,7 @@ def _is_array(value: Value) -> bool:
     kind = type(value)
     if kind is dict or kind is list:
         return kind is list
-    if kind is not Ref or (isinstance(value.node, bytes) and value.node[:1] not in (b"{", b"[")):
+    if not isinstance(value, Ref) or (isinstance(value.node, bytes) and value.node[:1] not in (b"{", b"[")):
         raise Misfit("its parent is neither an object nor an array")
     return value.is_array
 
