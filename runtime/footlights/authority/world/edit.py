@@ -50,9 +50,8 @@ def root_of(document: object, limits: WorldLimits) -> Ref:
     return root_in(_clean(document, data))
 
 
-def changed(root: Ref, ops: Iterable[PatchOp], limits: WorldLimits) -> Ref:
+def changed(document: Value, ops: Iterable[PatchOp], limits: WorldLimits) -> Value:
     """The document after `ops`, in order. Raises `PatchFailed` at the first that does not fit, and `TooLarge`."""
-    document = _small_if_small(root)  # a small one is written and hashed once, when all is done
     for index, op in enumerate(ops):
         try:
             document = _OPERATIONS[op.op](document, op, limits)
@@ -60,7 +59,7 @@ def changed(root: Ref, ops: Iterable[PatchOp], limits: WorldLimits) -> Ref:
             raise PatchFailed(index, op, str(misfit)) from None
         if isinstance(document, Ref):
             checked(document, limits)
-    return checked(root_in(document), limits)
+    return document
 
 
 def checked(root: Ref, limits: WorldLimits) -> Ref:
@@ -88,7 +87,7 @@ def _clean(value: object, data: bytes) -> Value:
 
 
 def _check_keys(value: Any) -> None:
-    if not isinstance(value, dict | list):
+    if not isinstance(value, (dict, list)):
         return
     for key, child in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(key, str):
@@ -110,14 +109,14 @@ def root_in(value: Value) -> Ref:
     return value if isinstance(value, Ref) else ref_to_json(canonical_again(value), value)
 
 
-def _small_if_small(value: Value) -> Value:
-    """A value as its parent keeps it."""
+def small_if_small(value: Value) -> Value:
+    """A value as its parent keeps it, and as it is edited: a small one is written and hashed when all is done."""
     if isinstance(value, Ref) and isinstance(value.node, bytes) and len(value.node) <= LEAF:
         return parsed(value.node)
     return value
 
 
-# -- objects and arrays: plain if they are small, nodes if they are large; the outermost is always a node
+# -- objects and arrays: plain if they are small, nodes if they are large
 
 
 def _is_array(value: Value) -> bool:
@@ -220,7 +219,7 @@ def _edited(root: Value, tokens: list[str], edit: Callable[[Value, str, Value], 
         parents.append(child_of(parents[-1], token))
     remade = edit(parents.pop(), tokens[-1], value)
     for parent, token in zip(reversed(parents), reversed(tokens[:-1]), strict=True):
-        remade = _with(parent, int(token) if _is_array(parent) else token, _small_if_small(remade))
+        remade = _with(parent, int(token) if _is_array(parent) else token, small_if_small(remade))
     return remade
 
 
@@ -258,11 +257,11 @@ def _do_move(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
         return root
     if target[: len(source)] == source:
         raise Misfit("a value cannot move into itself")
-    return _placed(_removed(root, source), op.path, _inserted, _small_if_small(value), limits)
+    return _placed(_removed(root, source), op.path, _inserted, small_if_small(value), limits)
 
 
 def _do_copy(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
-    return _placed(root, op.path, _inserted, _small_if_small(_found(root, tokens_of(op.from_))), limits)
+    return _placed(root, op.path, _inserted, small_if_small(_found(root, tokens_of(op.from_))), limits)
 
 
 def _do_test(root: Value, op: PatchOp, _: WorldLimits) -> Value:
