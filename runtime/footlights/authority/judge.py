@@ -304,20 +304,21 @@ def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
     for op in changes:
         if (
             type(op) is not PatchOp
-            or {type(op.op), type(op.path)} != _PLAIN
-            or op.op not in ("add", "replace", "test")
+            or type(op.path) is not str
+            or type(op.op) is not str
+            or op.op not in _WITH_VALUE
             or op.from_ is not None
             or not is_scalar(op.value)
         ):
             return None
     try:
-        written = orjson.dumps([to_json(op) for op in changes])
+        written = orjson.dumps([{"op": op.op, "path": op.path, "value": op.value} for op in changes])
     except TypeError:  # half of a surrogate pair
         return None
     return written if len(written) < MAX_RULING_BYTES - 8 else None
 
 
-_PLAIN = {str}
+_WITH_VALUE = frozenset({"add", "replace", "test"})
 
 
 def _no_ruling(returned: object, rule: Rule) -> BadReturn:

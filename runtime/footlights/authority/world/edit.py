@@ -121,9 +121,8 @@ def small_if_small(value: Value) -> Value:
 
 def _is_array(value: Value) -> bool:
     """Raises `Misfit` for what is neither an object nor an array."""
-    kind = type(value)
-    if kind is dict or kind is list:
-        return kind is list
+    if isinstance(value, (dict, list)):
+        return isinstance(value, list)
     if not isinstance(value, Ref) or (isinstance(value.node, bytes) and value.node[:1] not in (b"{", b"[")):
         raise Misfit("its parent is neither an object nor an array")
     return value.is_array
@@ -210,17 +209,18 @@ def _shifted(array: Value, first: int, end: int, *values: Value) -> Value:
 # -- operations
 
 
-def _edited(root: Value, tokens: list[str], edit: Callable[[Value, str, Value], Value], value: Value) -> Value:
+def _edited(
+    parent: Value, tokens: list[str], edit: Callable[[Value, str, Value], Value], value: Value, at: int = 0
+) -> Value:
     """The document with `edit` applied to the parent of the target."""
     if not tokens:
         return value
-    parents: list[Value] = [root]
-    for token in tokens[:-1]:
-        parents.append(child_of(parents[-1], token))
-    remade = edit(parents.pop(), tokens[-1], value)
-    for parent, token in zip(reversed(parents), reversed(tokens[:-1]), strict=True):
-        remade = _with(parent, int(token) if _is_array(parent) else token, small_if_small(remade))
-    return remade
+    token = tokens[at]
+    if at == len(tokens) - 1:
+        return edit(parent, token, value)
+    remade = _edited(child_of(parent, token), tokens, edit, value, at + 1)
+    key = int(token) if _is_array(parent) else token
+    return _with(parent, key, small_if_small(remade))
 
 
 def _placed(
