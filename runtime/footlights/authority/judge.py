@@ -284,19 +284,19 @@ def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
     simply_written = None if ruling.issues or ruling.artifacts else _simply_written(ruling.changes)
     if simply_written is not None:
         return ruling, simply_written
-    said: list[list[JsonValue]] = [
-        [to_json(op) for op in ruling.changes],
+    changes_written = canonical([to_json(op) for op in ruling.changes], max_bytes=MAX_RULING_BYTES)
+    rest: list[list[JsonValue]] = [
         [issue_json(issue) for issue in ruling.issues],
         [artifact.document for artifact in ruling.artifacts],
     ]
-    written = canonical(said, max_bytes=MAX_RULING_BYTES)
-    changes, issues, artifacts = orjson.loads(written)
+    changes = orjson.loads(changes_written)
+    issues, artifacts = orjson.loads(canonical(rest, max_bytes=MAX_RULING_BYTES - len(changes_written)))
     if not all(issue["code"] and issue["message"] for issue in issues):
         raise TypeError("an issue has a code and a message")
     if any(issue["code"] == TURN_INTERRUPTED for issue in issues):
         raise TypeError("only the runtime says that a turn was interrupted")
     taken = Ruling(map(from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
-    return taken, canonical(changes)
+    return taken, changes_written
 
 
 def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
@@ -304,8 +304,7 @@ def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
     for op in changes:
         if (
             type(op) is not PatchOp
-            or type(op.path) is not str
-            or type(op.op) is not str
+            or (type(op.op), type(op.path)) != _STRINGS
             or op.op not in _WITH_VALUE
             or op.from_ is not None
             or not is_scalar(op.value)
@@ -315,9 +314,10 @@ def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
         written = orjson.dumps([{"op": op.op, "path": op.path, "value": op.value} for op in changes])
     except TypeError:  # half of a surrogate pair
         return None
-    return written if len(written) < MAX_RULING_BYTES - 8 else None
+    return written if len(written) <= MAX_RULING_BYTES else None
 
 
+_STRINGS = (str, str)
 _WITH_VALUE = frozenset({"add", "replace", "test"})
 
 
