@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("footlights.committer")
 
 MAX_BATCH = 256
-_ANNOUNCED_AT_ONCE = 16
+_ANNOUNCED_AT_ONCE = 64
 _JUDGED_AT_ONCE = 16
 _OVERDUE_AFTER = 1.0
 """Seconds beyond its budget after which a rule that has not returned is reported."""
@@ -97,10 +97,12 @@ class AuthorityCommitter:
                 settled = await self._commit(batch)
                 is_announcing = bool(self._unannounced)
                 self._unannounced.extend(settled)
-                if not is_announcing:
+                if is_announcing:
+                    continue
+                if len(self._unannounced) <= _ANNOUNCED_AT_ONCE:
                     self._announce_some()
-                    if self._unannounced:
-                        nursery.start_soon(self._announce, name="commits announced")
+                else:  # what the players do about it comes after the next batch, which waits already
+                    nursery.start_soon(self._announce, name="commits announced")
             nursery.cancel_scope.cancel(reason="the last turn is settled")
 
     async def _report_overdue(self) -> None:
@@ -131,6 +133,7 @@ class AuthorityCommitter:
 
     @enable_ki_protection
     async def _announce(self) -> None:
+        self._announce_some()
         while self._unannounced:
             await trio.lowlevel.cancel_shielded_checkpoint()  # what is durable is announced whatever happens
             self._announce_some()
