@@ -92,7 +92,8 @@ class AuthorityCommitter:
         async with self._receive, trio.open_nursery() as nursery:
             nursery.start_soon(self._report_overdue, name="overdue rules")
             async for turn in self._receive:
-                batch = [turn, *self._queued(MAX_BATCH - 1)]
+                queued = min(MAX_BATCH - 1, self._receive.statistics().current_buffer_used)
+                batch = [turn, *[self._receive.receive_nowait() for _ in range(queued)]]
                 self._in_hand += len(batch)
                 settled = await self._commit(batch)
                 is_announcing = bool(self._unannounced)
@@ -116,10 +117,6 @@ class AuthorityCommitter:
                 reported = self._asked_at
                 log.error("%s has not returned: no turn can be committed meanwhile", self.overdue_rule)
             await trio.sleep(self._patience)
-
-    def _queued(self, limit: int) -> list[Submission]:
-        ready = min(limit, self._receive.statistics().current_buffer_used)
-        return [self._receive.receive_nowait() for _ in range(ready)]
 
     async def _commit(self, batch: list[Submission]) -> Iterable[tuple[Submission, CommitRecord]]:
         heads = await self._heads(batch)
