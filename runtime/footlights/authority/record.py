@@ -104,12 +104,11 @@ def seal(record: CommitRecord, changes: bytes) -> CommitRecord:
     decision = record.mode_decision
     members: dict[str, object] = {
         "intents": [
-            {"payload_digest": entry.payload_digest, "ref": entry.ref, "type": entry.type.value}
-            for entry in record.intents
+            {"payload_digest": entry.payload_digest, "ref": entry.ref, "type": entry.type} for entry in record.intents
         ],
         "issues": [issue_json(issue) for issue in record.issues],
         **({} if decision is None else {"mode_decision": orjson.Fragment(canonical(decision))}),
-        "outcome": record.outcome.value,
+        "outcome": record.outcome,
         "previous": record.previous,
         "session_id": record.session_id,
         "turn_id": record.turn_id,
