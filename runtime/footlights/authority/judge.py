@@ -17,6 +17,7 @@ import orjson
 from attrs import field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
+from footlights.authority.conflicts import RulesConflict, check_conflicts
 from footlights.authority.digest import canonical, is_scalar
 from footlights.authority.intents import NO_FACTS, NOTHING_KNOWN, IntentType, check_intent, for_rule
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
@@ -183,10 +184,10 @@ def _ruled(request: JudgeRequest, world: World, rules: RuleBook, ask: AskRule, f
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
     copies: tuple[Intent, ...] | None = None
-    asked: list[tuple[str, Ruling]] = []
     verdicts: list[Verdict] = []
     issues: list[Issue] = []
     changes: list[PatchOp] = []
+    steps: list[tuple[str, PatchOp]] = []
     artifacts: list[Artifact] = []
     written: list[bytes] = []
     for name, rule in rules.items():
@@ -195,22 +196,22 @@ def _ruled(request: JudgeRequest, world: World, rules: RuleBook, ask: AskRule, f
         if copies is None or not _is_plain(request):
             copies = _copies(request)
         ruling, changes_written = _ask(name, rule, world, copies, ask, failures)
-        asked.append((name, ruling))
         verdicts.append(_verdict(name, ruling.issues))
         issues += ruling.issues
-        changes += ruling.changes
         artifacts += ruling.artifacts
         if ruling.changes:
+            changes += ruling.changes
             written.append(changes_written[1:-1])
+            for op in ruling.changes:
+                steps.append((name, op))  # noqa: PERF401 - a comprehension would be one more frame
     issues += _unasked(request, rules)
     if issues:
         return _Finding(tuple(issues), entries, tuple(verdicts))
 
-    all_changes = tuple(changes)
-    after = _supervised(lambda: _changed(world, all_changes, asked, failures), failures) if changes else None
+    after = _supervised(lambda: _changed(world, steps, tuple(changes), failures), failures) if steps else None
     if isinstance(after, Issue):
         return _Finding((after,), entries, tuple(verdicts))
-    return _Finding((), entries, tuple(verdicts), all_changes, tuple(artifacts), after, b"[%b]" % b",".join(written))
+    return _Finding((), entries, tuple(verdicts), tuple(changes), tuple(artifacts), after, b"[%b]" % b",".join(written))
 
 
 def _copies(request: JudgeRequest) -> tuple[Intent, ...]:
@@ -347,15 +348,26 @@ def _same_world(world: World, digest: str) -> Issue | None:
     return Issue("world_error", "The world was changed in place. It is not the one that was committed last.")
 
 
+_UNDONE = (
+    "change the same place of the world in one turn: the later one would undo the earlier one. Have one rule make both "
+    "changes."
+)
+
+
 def _changed(
-    world: World, changes: tuple[PatchOp, ...], asked: list[tuple[str, Ruling]], failures: _Failures
+    world: World, steps: list[tuple[str, PatchOp]], changes: tuple[PatchOp, ...], failures: _Failures
 ) -> tuple[World, str] | Issue:
     try:
+        if steps[0][0] != steps[-1][0]:
+            check_conflicts(world.view(), steps)
         after = world.changed(changes)
         return after, checked_digest(after)
+    except RulesConflict as error:
+        both = f"rules {error.first} and {error.second}"
+        failures.append((f"the {both}", error))
+        return Issue(error.code, f"The {both} {_UNDONE}", error.second)
     except PatchFailed as error:
-        op = changes[error.index]
-        name = [name for name, ruling in asked for _ in ruling.changes][error.index]
+        name, op = steps[error.index]
         if op.op != "test":  # a precondition may fail; anything else is a bug of the rule
             failures.append((f"the rule {name}", error))
         # Without the path: a rule may have made it of what a model said. The failure above has it, for the developer.
