@@ -26,7 +26,7 @@ from footlights.authority import (
     patch,
 )
 from footlights.authority.audit.reader import LedgerUnreadable
-from footlights.authority.audit.rebuild import genesis_world, replay
+from footlights.authority.audit.rebuild import replay
 from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.authority.patch import from_json, to_json
 from footlights.authority.values import MAX_DEPTH
@@ -52,7 +52,7 @@ def patch_world(ledger: Path, file: Path, why: str) -> CommitRecord:
     check_why(why)
     changes = _read(file)
     with SqliteReader(ledger) as reader:
-        if reader.genesis().document is None:
+        if not reader.genesis().is_json:
             raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can change it.")
     return trio.run(_commit, ledger, changes, why)
 
@@ -63,9 +63,9 @@ def offered_patch(ledger: Path, world: World) -> list[JsonValue]:
     What the ledger's world has already is left out. Raises `FootlightsError`, also for worlds of a host's own kind.
     """
     with SqliteReader(ledger) as reader:
-        genesis = genesis_world(reader.genesis())
-        if genesis is None or not isinstance(world, JsonWorld):
+        if not (reader.genesis().is_json and isinstance(world, JsonWorld)):
             raise LedgerUnreadable("A world of the host's own kind has no patch: only its host can change it.")
+        genesis = replay(reader, at=0).world
         now = replay(reader, at=reader.count()).world.view()
     edits = _edits(genesis.view(), world.view(), "")
     return [to_json(op) for op in edits if op.op == "remove" or find_in(now, op.path) != (op.value,)]

@@ -9,7 +9,8 @@ are not used twice while the file is open. When it is opened, rows above the las
 checkpoint that was not finished.
 
 A generation is the rows from one whole checkpoint on. When it has become twice as large as that one, most of it may be
-dead, so the next checkpoint is a whole one, and the rows before it are removed.
+dead, so the next checkpoint is a whole one, and the rows before it are removed, except those of the genesis, with which
+every audit begins.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from footlights.authority.audit.reader import WorldRow
+from footlights.authority.audit.rebuild import generation_of
 from footlights.authority.ledger.sqlite.rows import kept_worlds
 from footlights.authority.ledger.sqlite.schema import insert_nodes
 from footlights.authority.world.checkpoint import Checkpoint, RowSpace
@@ -41,7 +43,7 @@ class WorldRows:
         self._checkpoint: Checkpoint | None = None
         self._kept: list[WorldRow] | None = None
         self._has_dead = True
-        """Whether rows below the generation may be left."""
+        """Whether rows between the genesis and the generation may be left."""
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Remove what an unfinished checkpoint left."""
@@ -63,14 +65,16 @@ class WorldRows:
         if not self._kept:  # the ledger began with a world of the host's own kind
             return
         if self._checkpoint is None and position - self._kept[-1].position >= CHECKPOINT_EVERY:
-            self._checkpoint = Checkpoint(world, position, self.space, self._first(self._kept[0]), self._next_id)
+            whole = generation_of(self._kept)[0]
+            self._checkpoint = Checkpoint(world, position, self.space, self._first(whole), self._next_id)
         if self._checkpoint is not None:
             rows = self._checkpoint.take(MAX_ROWS)
             self._next_id = self._checkpoint.next_id
             insert_nodes(connection, self._checkpoint, rows)
         if self._has_dead:
-            dead = "SELECT id FROM nodes WHERE id < ? ORDER BY id LIMIT ?"
-            removed = connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", (self._kept[0].first, MAX_ROWS))
+            dead = "SELECT id FROM nodes WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
+            between = (self._kept[0].root, self._kept[-1].first, MAX_ROWS)
+            removed = connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", between)
             self._has_dead = removed.rowcount == MAX_ROWS
 
     def _first(self, whole: WorldRow) -> int:
@@ -87,6 +91,6 @@ class WorldRows:
         if done.root:
             assert self._kept is not None
             row = WorldRow(done.position, done.root, done.first, done.digest)
-            self._kept = [row] if done.is_first else [*self._kept, row]
+            self._kept = [*self._kept[: 1 if done.is_first else None], row]
             self._has_dead = self._has_dead or done.is_first
             self._checkpoint = None
