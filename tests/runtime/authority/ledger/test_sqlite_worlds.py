@@ -55,6 +55,7 @@ GENESIS: dict[str, Any] = {
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worlds, "CHECKPOINT_EVERY", 8)
     monkeypatch.setattr(worlds, "MAX_ROWS", 5)
+    monkeypatch.setattr(worlds, "ROWS_A_COMMIT", 1)
 
 
 class Writer:
@@ -80,11 +81,19 @@ class Writer:
         assert not judgement.record.issues
         return judgement.record, judgement.world
 
-    async def commit(self, number: int = 1) -> None:
+    async def commit(self, number: int = 1, *, at_once: int = 1) -> None:
         for _ in range(number):
-            record, world = self.decide()
-            await self.ledger.append([record], world)
-            self.world, self.previous, self.turns = world, record.commit_digest, self.turns + 1
+            before = self.world, self.previous, self.turns
+            batch: list[CommitRecord] = []
+            for _ in range(at_once):
+                record, self.world = self.decide()
+                self.previous, self.turns = record.commit_digest, self.turns + 1
+                batch.append(record)
+            try:
+                await self.ledger.append(batch, self.world)
+            except LedgerUnavailable:
+                self.world, self.previous, self.turns = before
+                raise
 
 
 def _changes(turn: int) -> list[patch.PatchOp]:
@@ -155,6 +164,23 @@ async def test_a_commit_writes_its_record_and_at_most_one_portion_of_nodes(tmp_p
         assert {after - before for before, after in pairwise(counts[:-1])} == {5}
         assert counts[-1] - first < first / 2, "only what changed is written"
         assert query(path, "SELECT position FROM worlds ORDER BY position") == [(0,), (8,)]
+
+
+async def test_a_large_batch_writes_a_large_portion_so_that_few_commits_are_made_again_on_opening(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ledger"
+    async with SqliteLedger(path) as ledger:
+        writer = Writer(ledger)
+        await writer.open()
+        since: list[int] = []
+        for _ in range(50):
+            await writer.commit(at_once=20)
+            since.append(writer.turns - query(path, "SELECT max(position) FROM worlds")[0][0])
+        assert query(path, "SELECT count(DISTINCT first) FROM worlds") == [(2,)], "one was a whole one"
+        nodes = len(set(_rows_in(writer.world)))
+        assert max(since) < nodes
+    audited(path)
 
 
 async def test_rows_that_no_world_needs_are_removed(tmp_path: Path) -> None:
@@ -233,6 +259,8 @@ async def test_an_altered_byte_of_any_node_is_found(tmp_path: Path, stride: int)
         "UPDATE nodes SET body = 'text' WHERE id = 3",
         "UPDATE nodes SET kids = substr(kids, 9) WHERE id = (SELECT max(root) FROM worlds)",
         "UPDATE nodes SET kids = x'ff' WHERE id = 1",
+        "UPDATE nodes SET kids = x'0000000000000001' WHERE id = 2",
+        "UPDATE nodes SET kids = '' WHERE id = 2",
         "DELETE FROM nodes WHERE id = 1",
         "UPDATE nodes SET id = 99999 WHERE id = (SELECT max(root) FROM worlds)",
         "UPDATE worlds SET root = 1",
@@ -320,7 +348,7 @@ from footlights.authority import SqliteLedger
 from footlights.authority.ledger.sqlite import worlds
 from tests.runtime.authority.ledger.test_sqlite_worlds import Writer
 
-worlds.CHECKPOINT_EVERY, worlds.MAX_ROWS = 8, 5
+worlds.CHECKPOINT_EVERY, worlds.MAX_ROWS, worlds.ROWS_A_COMMIT = 8, 5, 1
 
 async def main():
     async with SqliteLedger(Path(sys.argv[1])) as ledger:

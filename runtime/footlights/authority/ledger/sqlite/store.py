@@ -275,7 +275,7 @@ class SqliteStore:
             for request in requests:
                 _keep_request(connection, request, None)
             if isinstance(world, JsonWorld):
-                self._worlds.write(connection, after.position, world)
+                self._worlds.write(connection, after.position, len(records), world)
         self._worlds.settle()
         for record in records:
             self._remember(record.session_id, record.commit_digest)

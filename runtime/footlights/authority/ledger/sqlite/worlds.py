@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 CHECKPOINT_EVERY = 4_096
 """Commits between two checkpoints."""
 MAX_ROWS = 256
-"""The most rows that one batch of commits writes, and removes."""
+"""The most rows that a small batch of commits writes, and any batch removes."""
+ROWS_A_COMMIT = 16
+"""The most that a larger one writes for each of its commits, or a whole checkpoint would take too many of them."""
 
 
 class WorldRows:
@@ -58,8 +60,8 @@ class WorldRows:
         """The transaction was rolled back, or it is unknown whether it was."""
         self._checkpoint, self._kept, self._has_dead = None, None, True
 
-    def write(self, connection: sqlite3.Connection, position: int, world: JsonWorld) -> None:
-        """Write some rows of the checkpoint that is due, and remove some dead ones."""
+    def write(self, connection: sqlite3.Connection, position: int, commits: int, world: JsonWorld) -> None:
+        """Write some rows of the checkpoint that is due, and remove some dead ones. `commits` are those of the batch."""
         if self._kept is None:
             self._kept = kept_worlds(connection)
         if not self._kept:  # the ledger began with a world of the host's own kind
@@ -68,7 +70,7 @@ class WorldRows:
             whole = generation_of(self._kept)[0]
             self._checkpoint = Checkpoint(world, position, self.space, self._first(whole), self._next_id)
         if self._checkpoint is not None:
-            rows = self._checkpoint.take(MAX_ROWS)
+            rows = self._checkpoint.take(max(MAX_ROWS, ROWS_A_COMMIT * commits))
             self._next_id = self._checkpoint.next_id
             insert_nodes(connection, self._checkpoint, rows)
         if self._has_dead:
