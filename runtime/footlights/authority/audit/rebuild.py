@@ -15,7 +15,6 @@ from attrs import frozen
 from footlights.authority.audit.reader import Altered, LedgerUnreadable
 from footlights.authority.patch import PatchFailed
 from footlights.authority.record import record_from_json
-from footlights.authority.world import JsonWorld
 from footlights.authority.world.checkpoint import Nodes, RowSpace
 from footlights.errors import FootlightsError, TooLarge
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from footlights.authority.audit.reader import Entry, LedgerReader, WorldRow
     from footlights.authority.record import CommitRecord
-    from footlights.authority.world import World
+    from footlights.authority.world import JsonWorld, World
     from footlights.authority.world.checkpoint import NodeRow
 
 

@@ -23,7 +23,6 @@ from footlights.authority.world.nodes import (
     Branch,
     Mixed,
     Node,
-    Ref,
     hashed,
     height_of,
     ref_to,

@@ -61,7 +61,7 @@ class WorldRows:
         self._checkpoint, self._kept, self._has_dead = None, None, True
 
     def write(self, connection: sqlite3.Connection, position: int, commits: int, world: JsonWorld) -> None:
-        """Write some rows of the checkpoint that is due, and remove some dead ones. `commits` are those of the batch."""
+        """Write rows of the checkpoint that is due, and remove dead ones. The batch has this many commits."""
         if self._kept is None:
             self._kept = kept_worlds(connection)
         if not self._kept:  # the ledger began with a world of the host's own kind
