@@ -144,7 +144,7 @@ class SqliteStore:
         assert self._head is not None
         return self._connection, self._head
 
-    def _check_files(self) -> None:
+    def _begin(self, connection: sqlite3.Connection) -> None:
         for path, found in self._files.items():
             try:
                 is_there = os.path.samestat(path.stat(), found)
@@ -152,6 +152,7 @@ class SqliteStore:
                 is_there = False
             if not is_there:
                 raise LedgerDamaged("A file of the ledger is gone, or another is in its place.")
+        connection.execute("BEGIN IMMEDIATE")
 
     def _prepare(self, connection: sqlite3.Connection, genesis: World | None) -> None:
         new = is_new(connection)
@@ -242,8 +243,7 @@ class SqliteStore:
     def _writing(self, after: Head) -> Generator[sqlite3.Connection]:
         """One transaction, which leaves the head `after`."""
         with self._reading() as (connection, _):
-            self._check_files()
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
             yield connection
             ends = (after.entry_digest, after.tool_digest)
             connection.execute("UPDATE ends SET entry_digest = ?, tool_digest = ?", ends)
@@ -263,7 +263,7 @@ class SqliteStore:
         and it overwrites an invisible one.
         """
         with self._reading() as (connection, _):
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
             answer = question(connection)
             write_version(connection)
             connection.execute("COMMIT")
