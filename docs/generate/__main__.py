@@ -19,6 +19,7 @@ import intents
 import kgent
 import recall
 import recording
+import requirements
 import settings
 import tables
 
@@ -279,6 +280,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "config-redaction": settings.redaction,
     "redaction-recall": lambda: recall.table_of(DOCS.parent / "tests/runtime/redaction/corpus"),
     "still": recording.still,
+    "requirements": requirements.page,
     "mode-vetoes": intents.vetoes,
     "confusion-held-out": intents.held_out,
     "api-statistics": lambda: api.described(

@@ -199,6 +199,7 @@ async def test_fallback_can_be_turned_off() -> None:
     assert spare.at == []
 
 
+@pytest.mark.shows("gateway-33")
 async def test_the_prompt_is_fitted_to_the_model_that_gets_it() -> None:
     first = Asked("a", RateLimitError())
     small = ScriptedModel(lambda _: [Say("Hello.")], model_id="b", traits=ModelTraits(context_tokens=1))

@@ -59,6 +59,7 @@ def test_one_that_contains_itself_is_refused() -> None:
         Artifact("deed", loop)
 
 
+@pytest.mark.shows("core-24")
 async def test_it_is_named_in_commit_final_and_kept_with_the_commit(tmp_path: Path) -> None:
     path = tmp_path / "tavern.ledger"
     async with open_stage(tavern(), ledger=path) as stage:

@@ -128,6 +128,7 @@ def test_one_refusal_refuses_the_turn() -> None:
     assert judgement.record.verdicts == (Verdict("tavern.sell", ("no_gold",)), Verdict("tavern.note", ()))
 
 
+@pytest.mark.shows("core-23")
 def test_every_reason_is_reported_in_the_order_of_the_rules() -> None:
     def closed(view: Any, intents: tuple[Intent, ...]) -> Ruling:
         return Ruling(issues=(Issue("closed", "The tavern is closed."), Issue("late", "It is late.")))
@@ -556,6 +557,7 @@ print(record.commit_id, record.commit_digest, record.world_before, record.world_
 """
 
 
+@pytest.mark.shows("core-20", "core-63")
 def test_the_same_turn_has_the_same_digest_in_any_process() -> None:
     def run(seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
@@ -589,6 +591,7 @@ requests = st.builds(
 )
 
 
+@pytest.mark.shows("core-2", "core-22")
 @settings(deadline=None, max_examples=300)
 @given(requests, st.lists(rulings, max_size=3))
 def test_a_turn_is_committed_whole_or_not_at_all_and_always_the_same_way(

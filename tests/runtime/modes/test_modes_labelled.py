@@ -20,12 +20,14 @@ def understood(label: str) -> float:
     return sum(detect(text).kind is kind for text in prompts) / len(prompts)
 
 
+@pytest.mark.shows("narration-14")
 @pytest.mark.parametrize(("label", "reached"), [("work", 0.80), ("chat", 0.87)])
 def test_so_many_of_the_held_out_prompts_are_understood(label: str, reached: float) -> None:
     """The aims were 0.90 and 0.95, and are missed."""
     assert understood(label) >= reached
 
 
+@pytest.mark.shows("narration-25", "narration-28", "narration-39")
 def test_what_the_issue_names_is_found() -> None:
     for work in (
         "Plot adherence by week for both arms",

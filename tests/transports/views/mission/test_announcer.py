@@ -92,6 +92,7 @@ async def test_a_dry_run_speaks_nothing_and_uses_up_no_limit(
     assert (announcer.history, speaker.said) == (History(), [])
 
 
+@pytest.mark.shows("callouts-52")
 async def test_failures_are_reported_and_open_the_breaker(
     quiet_clock: MockClock, announcer: Announcer, speaker: Speaker, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -142,6 +142,7 @@ async def test_approvals_are_called_out_although_the_ledger_cannot_be_read(
     assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == ["action_required", "state_change"]
 
 
+@pytest.mark.shows("callouts-54")
 async def test_a_failing_voice_opens_the_breaker_and_never_affects_a_turn(quiet_clock: trio.testing.MockClock) -> None:
     voice = Silent(hangs=False)
     async with open_stage(cast()) as stage:
@@ -246,6 +247,7 @@ async def test_an_event_that_was_sent_already_is_left_out(quiet_clock: trio.test
     assert (len(asked), told) == (1, [])
 
 
+@pytest.mark.shows("callouts-54")
 async def test_a_caller_is_an_observer_and_no_subscriber(quiet_clock: trio.testing.MockClock) -> None:
     async with open_stage(cast(), limits=Limits(max_subscribers=1)) as stage:
         session = stage.start()

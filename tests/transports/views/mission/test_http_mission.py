@@ -71,6 +71,7 @@ def outcome(answer: httpx2.Response) -> tuple[int, str | None, int]:
 # -- POST /api/voice/speak
 
 
+@pytest.mark.shows("callouts-1", "callouts-3")
 async def test_a_callout_is_decided_and_spoken_and_the_answer_is_complete() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker)) as house:
@@ -119,6 +120,7 @@ async def test_a_text_alone_is_answered_and_not_spoken() -> None:
         assert answer.json()["payload"]["event_id"] == "speak-000001"
 
 
+@pytest.mark.shows("callouts-3")
 @pytest.mark.parametrize(
     ("wish", "reason"),
     [
@@ -215,6 +217,7 @@ async def test_a_callout_that_is_being_spoken_at_shutdown_is_answered() -> None:
     assert [outcome(each) for each in answers] == [(200, None, 0)]
 
 
+@pytest.mark.shows("callouts-52")
 async def test_a_failed_voice_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
     speaker = Speaker()
     speaker.fails = True
@@ -283,6 +286,7 @@ async def test_a_body_that_is_not_json_is_refused() -> None:
 # -- the board
 
 
+@pytest.mark.shows("callouts-1", "callouts-4", "callouts-55")
 async def test_an_event_is_added_listed_and_numbered() -> None:
     async with open_house(mission=REPLAY) as house:
         lines = {"what_changed": "The guard woke.", "next_action": "Run now."}
@@ -369,6 +373,7 @@ def answered_debrief(board: httpx2.Response) -> dict[str, Any]:
     return payload
 
 
+@pytest.mark.shows("callouts-4")
 async def test_closing_an_event_debriefs_it_and_reports_the_time_it_took() -> None:
     async with open_house(mission=REPLAY) as house:
         await house.client.post(
@@ -516,6 +521,7 @@ class Recording:
         return [each["reason"] for each in live]
 
 
+@pytest.mark.shows("callouts-66")
 async def test_a_recording_of_a_server_with_mission_replay_is_replayed_exactly() -> None:
     speaker = Speaker()
     speaker.fails = True
@@ -697,6 +703,7 @@ async def test_the_stream_of_a_board_that_is_over_ends_and_does_not_attend() -> 
     assert (attended, len(sent)) == (0, 3)
 
 
+@pytest.mark.shows("callouts-55")
 async def test_the_turns_of_a_session_appear_on_the_board_of_its_id() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker)) as house:

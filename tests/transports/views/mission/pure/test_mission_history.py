@@ -60,6 +60,7 @@ HEIST = ("default", "heist")
 # -- cooldowns
 
 
+@pytest.mark.shows("callouts-36", "callouts-37")
 @pytest.mark.parametrize(
     ("classification", "cooldown"),
     [
@@ -102,6 +103,7 @@ def test_limits_of_missions_and_tenants_are_independent() -> None:
 # -- the mission rate
 
 
+@pytest.mark.shows("callouts-36", "callouts-37")
 def test_a_mission_speaks_two_events_that_are_not_urgent_in_15_seconds() -> None:
     told = Told()
     assert verdict(told.tell(event("One."), 0)) == SPOKEN
@@ -112,6 +114,7 @@ def test_a_mission_speaks_two_events_that_are_not_urgent_in_15_seconds() -> None
     assert verdict(told.tell(event("Four."), 15_000)) == ("mission_rate_limited", 1_000)
 
 
+@pytest.mark.shows("callouts-38")
 @pytest.mark.parametrize("urgent", [Classification.CRITICAL, Classification.ACTION])
 def test_urgent_events_are_neither_limited_nor_counted_by_the_mission_rate(urgent: Classification) -> None:
     told = Told()
@@ -126,6 +129,7 @@ def test_urgent_events_are_neither_limited_nor_counted_by_the_mission_rate(urgen
 # -- the voice
 
 
+@pytest.mark.shows("callouts-53")
 def test_a_mission_speaks_twelve_times_a_minute() -> None:
     told = Told()
     for number in range(12):
@@ -136,6 +140,7 @@ def test_a_mission_speaks_twelve_times_a_minute() -> None:
     assert verdict(told.tell(event("And more.", Classification.CRITICAL), 60_000)) == ("voice_rate_limited", 1_000)
 
 
+@pytest.mark.shows("callouts-38")
 def test_a_tenant_speaks_500_times_a_day() -> None:
     told = Told()
     for number in range(500):
@@ -245,6 +250,7 @@ def befallen(made: MissionEvent, named: SuppressionReason) -> str | None:
     return told.tell(made, 0).payload.suppression.reason
 
 
+@pytest.mark.shows("callouts-42")
 @pytest.mark.parametrize("row", [row for row in MATRIX if row.speech], ids=lambda row: "-".join(row.cells[2:5]))
 def test_every_reason_that_a_row_names_can_occur(row: object) -> None:
     for event_type in MissionEventType:

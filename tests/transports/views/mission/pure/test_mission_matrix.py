@@ -73,10 +73,13 @@ def expected(combination: Combination) -> tuple[SpeechMode, int] | None:
     return None
 
 
+@pytest.mark.shows("callouts-67")
 def test_there_are_3200_combinations() -> None:
     assert len(EVERYTHING) == 2 * 5 * 4 * 5 * 4 * 4
 
 
+@pytest.mark.shows("callouts-7", "callouts-9", "callouts-29", "callouts-34", "callouts-35", "callouts-36")
+@pytest.mark.shows("callouts-37", "callouts-38", "callouts-39", "callouts-40", "callouts-41", "callouts-67")
 def test_every_combination_is_spoken_as_the_contract_says_or_is_context_ineligible() -> None:
     for given in EVERYTHING:
         decision, wanted = decided(given), expected(given)
@@ -125,6 +128,7 @@ def test_the_reasons_in_the_docs_are_in_the_order_of_the_checks() -> None:
     ]
 
 
+@pytest.mark.shows("callouts-56")
 @pytest.mark.parametrize("cells", table("What is missing")[2:], ids=lambda cells: cells[0])
 def test_the_docs_have_the_default_of_every_field(cells: list[str]) -> None:
     name, told = cells

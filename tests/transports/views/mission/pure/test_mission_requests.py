@@ -76,6 +76,7 @@ def test_a_request_with_every_field() -> None:
     assert event.text.evidence_anchor == "EVIDENCE: docs/a.md#L1"
 
 
+@pytest.mark.shows("callouts-56")
 @pytest.mark.parametrize("absent", [{}, {name: None for name in FULL if name != "text"}], ids=["missing", "null"])
 def test_a_request_with_only_a_text_is_of_unknown_certainty_and_not_spoken(absent: dict[str, None]) -> None:
     request = read_callout({"text": "The lamp is lit.", **absent}, "x")
@@ -87,6 +88,7 @@ def test_a_request_with_only_a_text_is_of_unknown_certainty_and_not_spoken(absen
     assert decision.payload.text.spoken == "The lamp is lit."
 
 
+@pytest.mark.shows("callouts-57")
 def test_a_default_never_raises_the_certainty_of_the_text() -> None:
     request = read_callout({"text": "Fire.", "voice_certainty": "hypothesis", **HEARD}, "x")
     decision = decide(request.event, request.context, History(), 0)
@@ -110,6 +112,7 @@ def test_lines_without_content_are_a_violation() -> None:
     assert decision.payload.suppression.reason is SuppressionReason.CONTRACT_VIOLATION
 
 
+@pytest.mark.shows("callouts-27")
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [

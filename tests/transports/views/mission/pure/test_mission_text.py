@@ -26,6 +26,7 @@ GOOD = compose(
 )
 
 
+@pytest.mark.shows("callouts-19", "callouts-24")
 def test_the_four_lines_carry_their_labels() -> None:
     assert GOOD.block.splitlines() == [
         "CHANGE: threat_update/warn -- The gate failed.",
@@ -49,6 +50,7 @@ def test_lines_without_labels_are_spoken_whole() -> None:
     assert lines.spoken == "Gate: down bad run"
 
 
+@pytest.mark.shows("callouts-18", "callouts-20", "callouts-22")
 @pytest.mark.parametrize(
     ("line", "longest"), [("what_changed", 160), ("why_it_matters", 220), ("next_action", 160)], ids=lambda it: str(it)
 )
@@ -57,18 +59,21 @@ def test_a_line_may_be_as_long_as_the_contract_says_and_no_longer(line: str, lon
     assert list(evolve(GOOD, **{line: "x" * (longest + 1)}).broken_rules()) == [f"{line}_too_long"]
 
 
+@pytest.mark.shows("callouts-26")
 def test_all_lines_together_have_at_most_900_characters() -> None:
     room = 900 - len(GOOD.block) + len(GOOD.evidence_anchor)
     assert list(evolve(GOOD, evidence_anchor="x" * room).broken_rules()) == []
     assert list(evolve(GOOD, evidence_anchor="x" * (room + 1)).broken_rules()) == ["text_block_too_long"]
 
 
+@pytest.mark.shows("callouts-16")
 @pytest.mark.parametrize("line", list(GOOD.document))
 @pytest.mark.parametrize("empty", ["", "  ", "NEXT: "])
 def test_no_line_may_be_empty(line: str, empty: str) -> None:
     assert list(evolve(GOOD, **{line: empty}).broken_rules()) == [f"{line}_empty"]
 
 
+@pytest.mark.shows("callouts-17")
 @pytest.mark.parametrize(
     ("change", "is_one"),
     [
@@ -127,6 +132,7 @@ def test_a_line_without_content_reads_not_stated() -> None:
 # -- evidence
 
 
+@pytest.mark.shows("callouts-24")
 def test_refs_that_do_not_fit_are_counted() -> None:
     refs = [f"docs/{'x' * 90}{number}.md" for number in range(9)]
     anchor = compose(*KIND, change="It failed.", evidence_refs=refs).evidence_anchor

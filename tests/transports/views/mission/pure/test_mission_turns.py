@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,6 +102,7 @@ def test_an_interruption_by_a_person_is_debriefed_with_the_commit(reason: str) -
     assert (made.event_type, made.operator_ref) == ("debrief", f"{reason}:t1-000001")
 
 
+@pytest.mark.shows("callouts-21")
 def test_every_interrupted_turn_is_called_out_as_not_committed() -> None:
     for reason in InterruptReason:
         (made,) = told(TurnInterrupted(reason=reason), LOST)
@@ -141,6 +143,7 @@ def test_a_tool_is_called_out_if_it_failed_or_may_have_had_effects(
     assert not any("secret" in each.text.block for each in made)
 
 
+@pytest.mark.shows("callouts-63")
 def test_a_pending_approval_requires_action() -> None:
     asked = Artifact("approval.pending", {"id": "a-000001", "question": "Sell the lantern?"})
     made = told(OK, artifacts=(Artifact("receipt", {}), asked))
@@ -162,6 +165,7 @@ WAITING = Artifact("approval.pending", {"id": "a-000001", "question": "Sell the 
 REFUSED = Artifact("approval.denied", {"id": "a-000002", "question": "Sell the house?"})
 
 
+@pytest.mark.shows("callouts-21")
 @pytest.mark.parametrize(
     ("artifacts", "impact"),
     [
@@ -199,10 +203,23 @@ def test_an_artifact_of_another_shape_is_no_approval() -> None:
     assert len(told(OK, artifacts=(Artifact("approval.pending", []),))) == 1
 
 
+ORDER = re.compile(r"NEXT: (?:Answer|Ask|Come|Go|Look|Wait) .*\b(?:now|in a moment|before|when|until)\b.*\.")
+
+
+@pytest.mark.shows("callouts-23")
+def test_the_next_action_of_a_turn_is_an_order_with_a_time() -> None:
+    failed = ToolCallResult(tool_call_id="c", tool_name="t", canceled=False, error=ErrorInfo("broken", "It broke."))
+    made = told(ModelLoading(model_id="m", cold_start=True), failed, LOST) + told(OK, artifacts=(WAITING, REFUSED))
+    for reason in InterruptReason:
+        made += told(TurnInterrupted(reason=reason), LOST)
+    assert [each.text.next_action for each in made if not ORDER.fullmatch(each.text.next_action)] == []
+
+
 def test_players_and_models_are_never_quoted() -> None:
     assert told(TokenDelta(delta="secret", offset=0), TurnFinal(text="secret")) == []
 
 
+@pytest.mark.shows("callouts-2")
 def test_every_turn_callout_keeps_the_contract_and_can_be_spoken() -> None:
     tool = ToolCallResult(tool_call_id="c", tool_name="t", canceled=True, side_effects_may_have_occurred=True)
     artifacts = (Artifact("approval.pending", {"id": "a-000001", "question": "Sell it?"}),)

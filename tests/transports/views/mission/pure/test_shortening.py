@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from footlights_transports.views.mission.pure.shortening import sentences, shorten
 
 
+@pytest.mark.shows("callouts-32")
 @pytest.mark.parametrize(
     "text",
     [
