@@ -32,8 +32,8 @@ CHECKPOINT_EVERY = 4_096
 """Commits between two checkpoints."""
 MAX_ROWS = 256
 """The most rows that a small batch of commits writes, and any batch removes."""
-ROWS_A_COMMIT = 16
-"""The most that a larger one writes for each of its commits, or a whole checkpoint would take too many of them."""
+LONGEST = 16_384
+"""Commits in which a larger batch writes its share of a whole checkpoint. Opening makes those commits again."""
 
 
 class WorldRows:
@@ -43,6 +43,7 @@ class WorldRows:
         self.space = RowSpace()
         self._next_id = 0
         self._checkpoint: Checkpoint | None = None
+        self._rows_a_commit = 1
         self._kept: list[WorldRow] | None = None
         self._has_dead = True
         """Whether rows between the genesis and the generation may be left."""
@@ -68,9 +69,10 @@ class WorldRows:
             return
         if self._checkpoint is None and position - self._kept[-1].position >= CHECKPOINT_EVERY:
             whole = generation_of(self._kept)[0]
+            self._rows_a_commit = (whole.root - whole.first) // LONGEST + 1
             self._checkpoint = Checkpoint(world, position, self.space, self._first(whole), self._next_id)
         if self._checkpoint is not None:
-            rows = self._checkpoint.take(max(MAX_ROWS, ROWS_A_COMMIT * commits))
+            rows = self._checkpoint.take(max(MAX_ROWS, self._rows_a_commit * commits))
             self._next_id = self._checkpoint.next_id
             insert_nodes(connection, self._checkpoint, rows)
         if self._has_dead:
