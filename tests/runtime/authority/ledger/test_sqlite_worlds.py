@@ -166,7 +166,7 @@ async def test_a_commit_writes_its_record_and_at_most_one_portion_of_nodes(tmp_p
         assert query(path, "SELECT position FROM worlds ORDER BY position") == [(0,), (8,)]
 
 
-async def test_a_large_batch_writes_a_large_portion_so_that_few_commits_are_made_again_on_opening(
+async def test_a_large_batch_writes_and_removes_large_portions(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "ledger"
@@ -179,6 +179,8 @@ async def test_a_large_batch_writes_a_large_portion_so_that_few_commits_are_made
             since.append(writer.turns - query(path, "SELECT max(position) FROM worlds")[0][0])
         assert query(path, "SELECT count(DISTINCT first) FROM worlds") == [(2,)], "one was a whole one"
         assert max(since) < 3 * worlds.LONGEST
+        dead = "id < (SELECT max(first) FROM worlds) AND id > (SELECT min(root) FROM worlds)"
+        assert query(path, f"SELECT count(*) FROM nodes WHERE {dead}") == [(0,)]
     audited(path)
 
 

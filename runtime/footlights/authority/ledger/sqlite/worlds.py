@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 CHECKPOINT_EVERY = 4_096
 """Commits between two checkpoints."""
 MAX_ROWS = 256
-"""The most rows that a small batch of commits writes, and any batch removes."""
+"""The most rows that a small batch of commits writes, and removes."""
 LONGEST = 16_384
-"""Commits in which a larger batch writes its share of a whole checkpoint. Opening makes those commits again."""
+"""Commits over which larger batches divide a whole checkpoint. Opening in the middle makes those commits again."""
 
 
 class WorldRows:
@@ -71,15 +71,16 @@ class WorldRows:
             whole = generation_of(self._kept)[0]
             self._rows_a_commit = (whole.root - whole.first) // LONGEST + 1
             self._checkpoint = Checkpoint(world, position, self.space, self._first(whole), self._next_id)
+        portion = max(MAX_ROWS, self._rows_a_commit * commits)
         if self._checkpoint is not None:
-            rows = self._checkpoint.take(max(MAX_ROWS, self._rows_a_commit * commits))
+            rows = self._checkpoint.take(portion)
             self._next_id = self._checkpoint.next_id
             insert_nodes(connection, self._checkpoint, rows)
         if self._has_dead:
             dead = "SELECT id FROM nodes WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
-            between = (self._kept[0].root, self._kept[-1].first, MAX_ROWS)
+            between = (self._kept[0].root, self._kept[-1].first, portion)
             removed = connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", between)
-            self._has_dead = removed.rowcount == MAX_ROWS
+            self._has_dead = removed.rowcount == portion
 
     def _first(self, whole: WorldRow) -> int:
         """The first row of the generation to which the next checkpoint belongs."""
