@@ -66,6 +66,7 @@ class Writer:
         self.world: World = JsonWorld({})
         self.previous: str | None = None
         self.turns = self.epoch = 0
+        self.changes = _changes
 
     async def open(self, genesis: Any = GENESIS) -> None:
         opening = await self.ledger.begin_epoch(JsonWorld(genesis))
@@ -75,7 +76,7 @@ class Writer:
 
     def decide(self) -> tuple[CommitRecord, World]:
         turn = self.turns + 1
-        rules = RuleBook({"it": every_turn(lambda view, intents: accept(*_changes(turn)))})
+        rules = RuleBook({"it": every_turn(lambda view, intents: accept(*self.changes(turn)))})
         request = JudgeRequest("s", f"t{self.epoch}-{turn:06d}", None)
         judgement = judge(request, self.world, rules, self.previous)
         assert not judgement.record.issues
@@ -208,6 +209,20 @@ async def test_rows_that_no_world_needs_are_removed(tmp_path: Path) -> None:
             replayed = replay(reader, at=at)
             assert replayed.identical
             assert replayed.world.view()["turns"] == at
+
+
+async def test_a_world_that_became_small_is_soon_as_small_in_its_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    async with SqliteLedger(path) as ledger:
+        writer = Writer(ledger)
+        await writer.open()
+        await writer.commit(30)
+        ((genesis,),) = query(path, "SELECT min(root) FROM worlds")
+        writer.changes = lambda turn: [patch.replace("", {"turns": turn})]
+        await writer.commit(70)
+        assert query(path, f"SELECT count(*) < 10 FROM nodes WHERE id > {genesis}") == [(1,)]
+    audited(path)
+    assert (await written(path, 0)).view() == {"turns": 100}
 
 
 def _rows_in(world: World) -> list[int]:

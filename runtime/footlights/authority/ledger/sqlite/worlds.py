@@ -8,9 +8,9 @@ rows only when the transaction is durable, so after a failure the rest is writte
 are not used twice while the file is open. When it is opened, rows above the last root are removed; they belong to a
 checkpoint that was not finished.
 
-A generation is the rows from one whole checkpoint on. When it has become twice as large as that one, most of it may be
-dead, so the next checkpoint is a whole one, and the rows before it are removed, except those of the genesis, with which
-every audit begins.
+A generation is the rows from one whole checkpoint on. When it has become twice as large as that one, or as the world
+can be now, most of it may be dead. Then the next checkpoint is a whole one, and the rows before it are removed, except
+those of the genesis, with which every audit begins.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ CHECKPOINT_EVERY = 4_096
 """Commits between two checkpoints."""
 MAX_ROWS = 256
 """The most rows that a small batch of commits writes, and removes."""
+_BYTES_A_ROW = 20
+"""Fewer than the JSON of a world has for each of its rows, so that a world that became small is noticed."""
 LONGEST = 16_384
 """Commits over which larger batches divide a whole checkpoint. Opening in the middle makes those commits again."""
 
@@ -70,7 +72,8 @@ class WorldRows:
         if self._checkpoint is None and position - self._kept[-1].position >= CHECKPOINT_EVERY:
             whole = generation_of(self._kept)[0]
             self._rows_a_commit = (whole.root - whole.first) // LONGEST + 1
-            self._checkpoint = Checkpoint(world, position, self.space, self._first(whole), self._next_id)
+            first = self._first(whole, world.root.size)
+            self._checkpoint = Checkpoint(world, position, self.space, first, self._next_id)
         portion = max(MAX_ROWS, self._rows_a_commit * commits)
         if self._checkpoint is not None:
             rows = self._checkpoint.take(portion)
@@ -82,10 +85,10 @@ class WorldRows:
             removed = connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", between)
             self._has_dead = removed.rowcount == portion
 
-    def _first(self, whole: WorldRow) -> int:
+    def _first(self, whole: WorldRow, size: int) -> int:
         """The first row of the generation to which the next checkpoint belongs."""
-        is_worn = self._next_id - whole.first >= 2 * (whole.root + 1 - whole.first)
-        return self._next_id if is_worn else whole.first
+        live = min(whole.root + 1 - whole.first, size // _BYTES_A_ROW + 1)
+        return self._next_id if self._next_id - whole.first >= 2 * live else whole.first
 
     def settle(self) -> None:
         """What was written is durable."""
