@@ -27,7 +27,7 @@ from footlights import (
     WarmState,
 )
 from footlights.authority import Artifact
-from footlights.authority.approval_news import news_ext
+from footlights.authority.artifacts import news_ext
 from footlights.events import EVENT_TYPES, PAYLOAD_TYPES
 from footlights_transports.views.chat_feed.pure.feed import (
     CUT,

@@ -183,17 +183,6 @@ def test_a_suppressed_text_without_evidence_is_a_hypothesis_too() -> None:
     assert decision.payload.certainty is Certainty.HYPOTHESIS
 
 
-def test_a_claim_about_sources_that_is_not_deterministic_is_a_violation() -> None:
-    sourced = event(evidence_refs=("docs/a.md",), repo_attributed=True)
-    assert reason(sourced) is None
-    assert reason(evolve(sourced, deterministic=False)) is SuppressionReason.CONTRACT_VIOLATION
-    assert reason(event(deterministic=False)) is None
-    assert reason(evolve(sourced, repo_attributed=False, system_state_claim=True, deterministic=False)) is None
-
-
-# -- debriefs
-
-
 @pytest.mark.shows("callouts-40")
 @pytest.mark.parametrize("operator_ref", [None, "", " "])
 def test_a_debrief_without_an_operators_action_is_not_spoken(operator_ref: str | None) -> None:
@@ -244,8 +233,8 @@ def test_a_text_without_content_is_a_violation() -> None:
 
 
 def test_the_rules_that_are_broken_have_names() -> None:
-    made = event(voice_certainty=Certainty.CONFIRMED, repo_attributed=True, deterministic=False)
-    assert list(broken_rules(made)) == ["voice_more_certain_than_text", "repo_claim_not_deterministic"]
+    made = event(voice_certainty=Certainty.CONFIRMED, text=evolve(event().text, next_action=""))
+    assert list(broken_rules(made)) == ["voice_more_certain_than_text", "next_action_empty"]
 
 
 # -- how it is spoken
@@ -323,13 +312,12 @@ def test_the_first_check_that_applies_is_the_reason() -> None:
         Certainty.REASONED,
         voice_certainty=Certainty.CONFIRMED,
         repo_attributed=True,
-        deterministic=False,
     )
     assert reason(worst, Context()) is SuppressionReason.CONTEXT_INELIGIBLE
     assert reason(worst) is SuppressionReason.CONTEXT_INELIGIBLE
     linked = evolve(worst, operator_ref="op-1")
     assert reason(linked) is SuppressionReason.CONTRACT_VIOLATION
-    unproven = evolve(linked, event_type=MissionEventType.STATE_CHANGE, voice_certainty=None, deterministic=True)
+    unproven = evolve(linked, event_type=MissionEventType.STATE_CHANGE, voice_certainty=None)
     assert reason(unproven) is SuppressionReason.MISSING_EVIDENCE
     assert reason(evolve(unproven, evidence_refs=("docs/a.md",), text=ANCHORED)) is None
 
@@ -338,7 +326,8 @@ AGAINST_THE_EVENT: dict[SuppressionReason, dict[str, Any]] = {
     SuppressionReason.CONTRACT_VIOLATION: {"text": evolve(event().text, next_action="")},
     SuppressionReason.MISSING_EVIDENCE: {"system_state_claim": True},
 }
-MANY = tuple(Spoken(number, f"urgent {number}", is_urgent=True) for number in range(VOICE_RATE))
+FIRE, LAMP = ((MissionEventType.STATE_CHANGE, each) for each in (Classification.CRITICAL, Classification.INFO))
+MANY = tuple(Spoken(number, *FIRE, f"urgent {number}") for number in range(VOICE_RATE))
 
 
 def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -> History:
@@ -347,9 +336,12 @@ def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -
     if SuppressionReason.VOICE_RATE_LIMITED in causes:
         spoken += MANY
     if SuppressionReason.MISSION_RATE_LIMITED in causes:
-        spoken += [Spoken(20, "one", is_urgent=False), Spoken(20, "two", is_urgent=False)]
+        spoken += [
+            Spoken(20, *LAMP, "one"),
+            Spoken(20, *LAMP, "two"),
+        ]
     if SuppressionReason.DEDUPE_COOLDOWN in causes:
-        spoken.append(Spoken(20, dedupe_key(made), is_urgent=False))
+        spoken.append(Spoken(20, *LAMP, dedupe_key(made)))
     is_spent = SuppressionReason.VOICE_BUDGET_EXCEEDED in causes
     return History(
         missions={LISTENING.tenant_id: {made.mission_id: tuple(spoken)}} if spoken else {},

@@ -61,7 +61,6 @@ def events(draw: st.DrawFn) -> MissionEvent:
         repo_attributed=draw(st.booleans()),
         system_state_claim=draw(st.booleans()),
         operator_ref=draw(st.sampled_from([None, "", "op-1"])),
-        deterministic=draw(st.booleans()),
     )
 
 

@@ -49,7 +49,6 @@ FULL: dict[str, Any] = {
     "system_state_claim": True,
     "evidence_refs": ["docs/a.md#L1"],
     "operator_ref": "op-1",
-    "deterministic": True,
     "tenant_id": "acme",
     "dry_run": True,
     "policy_ts_ms": 5,
@@ -70,7 +69,7 @@ def test_a_request_with_every_field() -> None:
     assert (event.mission_id, event.event_id, event.mode) == ("heist", "e7", SpeechMode.CALLOUT)
     assert (event.event_type, event.classification) == (MissionEventType.ACTION_REQUIRED, Classification.ACTION)
     assert (event.certainty, event.voice_certainty) == (Certainty.CONFIRMED, Certainty.REASONED)
-    assert (event.repo_attributed, event.system_state_claim, event.deterministic) == (True, True, True)
+    assert (event.repo_attributed, event.system_state_claim) == (True, True)
     assert (event.evidence_refs, event.operator_ref) == (("docs/a.md#L1",), "op-1")
     assert event.text.spoken == "Approve the sale."
     assert event.text.evidence_anchor == "EVIDENCE: docs/a.md#L1"
@@ -215,14 +214,6 @@ def test_a_debrief_is_never_more_certain_than_its_event(words: str | None, has_e
         assert debrief.claimed_by_voice.rank <= least_certain(trigger.claimed_by_voice, debrief.certainty).rank
         if words is not None:
             assert debrief.certainty.rank <= stated.rank
-
-
-def test_the_debrief_of_a_nondeterministic_claim_is_not_spoken() -> None:
-    trigger = evolve(TRIGGER, repo_attributed=True, deterministic=False)
-    for fields in ({}, {"text": "The build is broken."}):
-        debrief = closed(trigger, **fields)
-        assert list(broken_rules(debrief)) == ["repo_claim_not_deterministic"]
-        assert said(debrief) is None
 
 
 @pytest.mark.parametrize(

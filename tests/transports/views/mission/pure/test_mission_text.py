@@ -47,7 +47,16 @@ def test_a_voice_leaves_out_what_is_not_stated() -> None:
 
 def test_lines_without_labels_are_spoken_whole() -> None:
     lines = TextPayload(what_changed="Gate:  down", why_it_matters="bad", next_action="run", evidence_anchor="x")
-    assert lines.spoken == "Gate: down bad run"
+    assert lines.spoken == "Gate: down. bad. run"
+
+
+def test_a_voice_pauses_between_the_lines_and_not_within_a_running_text() -> None:
+    lines = compose(*KIND, change="Do not touch", impact='The lever is "safe!"', next_action="Wait outside")
+    assert lines.spoken == 'Do not touch. The lever is "safe!" Wait outside'
+    words = "one two " * 40
+    running = compose_plain(*KIND, words)
+    assert NOT_STATED not in running.why_it_matters
+    assert running.spoken == words.rstrip()
 
 
 @pytest.mark.shows("callouts-18", "callouts-20", "callouts-22")
@@ -108,7 +117,8 @@ def test_a_plain_text_is_laid_out_without_losing_a_word(text: str) -> None:
 
 def test_a_plain_text_begins_with_its_first_sentence() -> None:
     lines = compose_plain(*KIND, "The gate  failed.\nThe release waits.", ["docs/a.md"])
-    assert lines == compose(*KIND, change="The gate failed.", impact="The release waits.", evidence_refs=["docs/a.md"])
+    made = compose(*KIND, change="The gate failed.", impact="The release waits.", evidence_refs=["docs/a.md"])
+    assert lines.document == made.document
 
 
 def test_a_plain_text_that_a_briefing_could_speak_fits_into_the_lines() -> None:

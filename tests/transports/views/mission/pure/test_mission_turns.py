@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from attrs import evolve
 
-from footlights.authority import Artifact
-from footlights.authority.approval_news import news_ext
+from footlights.authority import Artifact, Intent, IntentType
+from footlights.authority.artifacts import news_ext
 from footlights.events import (
     EVENT_TYPES,
     SCHEMA_V,
@@ -27,7 +27,8 @@ from footlights.events import (
 )
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.policy import broken_rules, decide
-from footlights_transports.views.mission.pure.terms import Certainty
+from footlights_transports.views.mission.pure.raised import RaisedEvent, raise_events
+from footlights_transports.views.mission.pure.terms import Certainty, MissionEventType
 from footlights_transports.views.mission.pure.turns import TurnCallouts
 from tests.kit.callouts import LISTENING
 
@@ -109,13 +110,75 @@ def test_every_interrupted_turn_is_called_out_as_not_committed() -> None:
         assert made.text.why_it_matters == "IMPACT: Nothing of it was committed."
 
 
-def test_a_loading_model_is_called_out_once() -> None:
+@pytest.mark.shows("callouts-59")
+def test_how_a_turn_comes_about_is_no_news() -> None:
     loading = ModelLoading(model_id="m", cold_start=True)
-    assert kinds(told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5)))[0][:2] == (
-        "timer_update",
-        "info",
+    assert told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5)) == []
+
+
+SIREN = RaisedEvent("threat_update", "critical", "reasoned", "The siren sounds.", next_action="Leave now.")
+TIMER = RaisedEvent("timer_update", "info", "confirmed", "Two minutes are left.", evidence=("world#/clock",))
+
+
+def test_what_the_game_raises_is_called_out_in_place_of_the_commit() -> None:
+    waiting = Artifact("approval.pending", {"id": "a-000001", "question": "Sell the lantern?"})
+    asked, siren, timer = told(OK, artifacts=(SIREN.artifact, Artifact("receipt", {}), TIMER.artifact, waiting))
+    assert asked.event_type == "action_required"
+    assert kinds([siren]) == [("threat_update", "critical", "The siren sounds. Leave now.")]
+    assert (siren.certainty, timer.certainty) == (Certainty.REASONED, Certainty.CONFIRMED)
+    assert [siren.event_id, timer.event_id] == ["t1-000001.5.1", "t1-000001.5.2"]
+    assert timer.evidence_refs == ("turn:t1-000001#5", "commit:c1", "world#/clock")
+    assert siren.system_state_claim
+
+
+@pytest.mark.shows("callouts-58")
+@pytest.mark.parametrize("event_type", list(MissionEventType))
+def test_the_game_raises_every_type_of_event(event_type: MissionEventType) -> None:
+    event = RaisedEvent(event_type, "action", "confirmed", "The vote is open.", operator_ref="op-7")
+    (made,) = told(OK, artifacts=(event.artifact,))
+    assert (made.event_type, made.operator_ref) == (event_type, "op-7")
+    assert decide(made, LISTENING, History(), 0).speak
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"change": 7},
+        {"event_type": "party"},
+        {"event_type": []},
+        {"certainty": None},
+        {"evidence": None},
+        {"evidence": [1]},
+        {"operator_ref": 0},
+        {"words": "more"},
+    ],
+)
+def test_an_artifact_of_another_shape_raises_nothing(wrong: dict[str, Any]) -> None:
+    data: Any = SIREN.artifact.data
+    shapes: list[Any] = [{**data, **wrong}, [], {}]
+    for shape in shapes:
+        (made,) = told(OK, artifacts=(Artifact("mission.event", shape),))
+        assert made.event_type == "state_change"
+
+
+def test_an_event_that_is_too_long_is_told_and_not_spoken() -> None:
+    (made,) = told(OK, artifacts=(evolve(SIREN, change="word " * 90).artifact,))
+    assert decide(made, LISTENING, History(), 0).payload.suppression.reason == "contract_violation"
+
+
+def test_a_wrong_event_is_refused_where_it_is_made() -> None:
+    with pytest.raises(ValueError, match="party"):
+        RaisedEvent("party", "info", "confirmed", "Hello.")
+
+
+def test_the_rule_commits_what_tools_raised_and_nothing_else() -> None:
+    intents = (
+        SIREN.intent("c1"),
+        Intent(IntentType.TOOL_RESULT, "c2", {"pour": 1}),
+        Intent(IntentType.TOOL_RESULT, "c3", None),
+        Intent(IntentType.TURN_FINALIZE, "t1", SIREN.intent("c4").payload),
     )
-    assert len(told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5))) == 1
+    assert raise_events({}, intents).artifacts == (SIREN.artifact,)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +286,7 @@ def test_players_and_models_are_never_quoted() -> None:
 def test_every_turn_callout_keeps_the_contract_and_can_be_spoken() -> None:
     tool = ToolCallResult(tool_call_id="c", tool_name="t", canceled=True, side_effects_may_have_occurred=True)
     artifacts = (Artifact("approval.pending", {"id": "a-000001", "question": "Sell it?"}),)
-    made = told(ModelLoading(model_id="m", cold_start=True), tool, OK, artifacts=artifacts)
+    made = told(tool, OK, artifacts=artifacts)
     for reason in InterruptReason:
         made += told(TurnInterrupted(reason=reason), LOST)
     assert {each.event_type.value for each in made} == {
