@@ -117,7 +117,7 @@ def _activities(asking: Sequence[Sequence[str]], names: set[str], weights: Weigh
             if word not in _JOINTS:
                 part.append(word)
                 continue
-            if any(word not in _FILLERS for word in part):
+            if (len(part) > 1 or not of_clause) and any(word not in _FILLERS for word in part):
                 score, of_part = weights.score([part])
                 if score > 0:
                     of_clause[weights.activity(of_part)] = None
