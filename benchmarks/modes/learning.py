@@ -25,10 +25,10 @@ def learned(examples: Sequence[tuple[Sequence[int], bool]], counts: Sequence[int
     weights = [0.0] * len(counts)
     slack = 1 / (2 * _COST)
     known: list[tuple[Sequence[int], int, float, float]] = []
-    for found, label in examples:
+    for found, is_positive in examples:
         if found:
             length = fsum([importance[each] for each in found]) / len(found)
-            known.append((found, 1 if label else -1, 1 / sqrt(len(found)), length + slack))
+            known.append((found, 1 if is_positive else -1, 1 / sqrt(len(found)), length + slack))
     duals = [0.0] * len(known)
     order = list(range(len(known)))
     shuffle = random.Random(1)
