@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.ready-server
 READY := $(VENV)/.ready-dev
+# Containers often set it. Then each of the processes that the tests start would compile the project anew.
+unexport PYTHONDONTWRITEBYTECODE
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 

@@ -1,4 +1,4 @@
-"""`footlights bench --compare`: the changes between two results of a scenario or of another benchmark.
+"""`footlights bench compare`: the changes between two results of a scenario or of another benchmark.
 
 Results of scenarios hold every latency, so their differences have confidence intervals. Results of the other benchmarks
 hold figures without samples, so only the ratios are shown, and whether the laps of the two runs overlap.

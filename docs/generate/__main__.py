@@ -19,6 +19,7 @@ import intents
 import kgent
 import recall
 import recording
+import requirements
 import settings
 import tables
 
@@ -42,11 +43,12 @@ from footlights_transports.views.mission.pure import history as mission_history
 from footlights_transports.views.mission.pure import matrix as mission_matrix
 from footlights_transports.views.mission.pure import payload as mission_payload
 from footlights_transports.views.mission.pure import policy as mission_policy
+from footlights_transports.views.mission.pure import raised as mission_raised
 from footlights_transports.views.mission.pure import recheck as mission_replay
 from footlights_transports.views.mission.pure import requests as mission_requests
 from footlights_transports.views.mission.pure import terms as mission_terms
 from footlights_transports.views.mission.pure import text as mission_text
-from footlights_transports.views.mission.voice import EspeakVoice, NullVoice, Voice
+from footlights_transports.views.mission.voice import EspeakVoice, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -258,6 +260,8 @@ _PARTS: dict[str, Callable[[], str]] = {
         mission_matrix.Row,
         mission_requests.read_callout,
         mission_requests.CalloutRequest,
+        mission_raised.RaisedEvent,
+        mission_raised.raise_events,
         mission_replay.replay,
     ),
     "api-mission-terms": lambda: api.described(
@@ -271,7 +275,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         mission_terms.SpeechMode,
         mission_matrix.Speak,
     ),
-    "api-callers": lambda: api.described(Caller, Announcer, Announcement, Voice, NullVoice, EspeakVoice),
+    "api-callers": lambda: api.described(Caller, Announcer, Announcement, Voice, EspeakVoice),
     "api-redaction": lambda: api.described(
         redaction.Redactor, redaction.Redacted, redaction.RedactedValue, patterns.SecretPattern
     ),
@@ -279,6 +283,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "config-redaction": settings.redaction,
     "redaction-recall": lambda: recall.table_of(DOCS.parent / "tests/runtime/redaction/corpus"),
     "still": recording.still,
+    "requirements": requirements.page,
     "mode-vetoes": intents.vetoes,
     "confusion-held-out": intents.held_out,
     "api-statistics": lambda: api.described(

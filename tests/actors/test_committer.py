@@ -193,6 +193,7 @@ async def test_every_turn_is_settled_exactly_once(quiet_clock: MockClock) -> Non
     assert len(settled) == len(set(settled)) == 30
 
 
+@pytest.mark.shows("core-18", "core-42")
 async def test_nothing_is_announced_before_it_is_durable(quiet_clock: MockClock) -> None:
     ledger = FlakyLedger(MemoryLedger(), delay=3)
     async with open_stage(note_cast(), ledger=ledger) as stage:
@@ -223,6 +224,7 @@ async def test_each_session_has_a_chain_of_its_own(quiet_clock: MockClock) -> No
         assert all(record.commit_digest == recompute_digest(record) for record in own)
 
 
+@pytest.mark.shows("core-20")
 async def test_announced_commits_are_those_of_the_ledger() -> None:
     ledger = KeepingLedger()
     async with open_stage(note_cast(), ledger=ledger) as stage:
@@ -263,6 +265,7 @@ async def test_a_refused_turn_leaves_the_world_alone_and_the_next_one_commits() 
         assert stage.world == ["a", "b"]
 
 
+@pytest.mark.shows("core-30")
 async def test_an_interrupted_turn_fails_closed_and_never_changes_the_world(quiet_clock: MockClock) -> None:
     ledger = KeepingLedger()
     async with open_stage(note_cast(), ledger=ledger) as stage:

@@ -185,6 +185,7 @@ async def test_a_prompt_has_the_input_and_the_tools() -> None:
     ]
 
 
+@pytest.mark.shows("narration-22")
 async def test_in_chat_no_tool_runs_and_the_model_gets_a_refusal() -> None:
     def script(prompt: Prompt) -> Sequence[Line]:
         return [Say(str(prompt.exchanges[0].error))] if prompt.exchanges else [Call("bell")]

@@ -82,6 +82,7 @@ def progress_of(events: list[StreamEvent]) -> list[float | None]:
 # -- hot, warm, cold
 
 
+@pytest.mark.shows("core-45", "core-47")
 async def test_a_hot_model_is_ready_at_once_and_nothing_is_loaded() -> None:
     events = await played(ScriptedModel(hello))
     assert [event.event_type for event in events[1:3]] == [EventType.MODEL_SELECTED, EventType.MODEL_READY]
@@ -89,6 +90,7 @@ async def test_a_hot_model_is_ready_at_once_and_nothing_is_loaded() -> None:
     assert only(events, ModelReady) == ModelReady("scripted", WarmState.HOT, 0)
 
 
+@pytest.mark.shows("core-43", "core-46", "core-47")
 @pytest.mark.parametrize(("warm_state", "cold_start"), [(WarmState.COLD, True), (WarmState.WARM, False)])
 async def test_loading_is_shown_before_it_begins_and_readiness_says_how_long_it_took(
     quiet_clock: MockClock, warm_state: WarmState, cold_start: bool
@@ -139,6 +141,7 @@ async def test_two_turns_share_one_load(quiet_clock: MockClock) -> None:
 # -- progress
 
 
+@pytest.mark.shows("core-46")
 async def test_progress_is_shown_in_whole_percents_and_only_forward() -> None:
     events = await played(reporting(0.1, 0.105, 0.5, 0.3, 0.5, 0.75, 1.0))
     assert progress_of(events) == [None, 0.1, 0.5, 0.75, 1.0]

@@ -90,6 +90,7 @@ def codes(events: list[StreamEvent]) -> list[str | None]:
 # -- answers
 
 
+@pytest.mark.shows("core-38")
 async def test_a_result_is_reported_with_its_summary_and_goes_back_to_the_model() -> None:
     events = await played(asking_for(Call("price")), returning("price", ToolReturn(3, "Three coins.")))
     assert only(events, ToolCallStarted) == ToolCallStarted("call-1", "price")
@@ -97,6 +98,7 @@ async def test_a_result_is_reported_with_its_summary_and_goes_back_to_the_model(
     assert only(events, TurnFinal).text == "3"
 
 
+@pytest.mark.shows("narration-114")
 async def test_the_value_of_a_tool_is_for_its_model_and_never_in_the_stream() -> None:
     def script(prompt: Prompt) -> Sequence[Line]:
         return [Say("I know now.")] if prompt.exchanges else [Call("secret")]
@@ -129,6 +131,7 @@ async def test_a_tool_error_goes_back_to_the_model_and_the_turn_goes_on() -> Non
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.OK
 
 
+@pytest.mark.shows("core-26")
 async def test_what_a_failed_tool_staged_is_not_committed() -> None:
     ledger = MemoryLedger()
     events = await played(
@@ -209,6 +212,7 @@ async def rent(room: int, *, context: ToolContext) -> str:
     return "rented"
 
 
+@pytest.mark.shows("feed-13")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

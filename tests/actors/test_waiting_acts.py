@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from footlights import CommitFinal, EventType, Fact, Persona, ToolCallResult, TurnParams, open_stage
 from footlights.authority import (
     ApprovalState,
@@ -99,6 +101,7 @@ async def test_needs_that_fails_ends_no_call_and_refuses_the_turn() -> None:
     assert {each.code for each in only(events, CommitFinal).issues} == {"rule_error"}
 
 
+@pytest.mark.shows("feed-39")
 async def test_the_prompt_of_the_answering_turn_begins_with_the_answers_that_count() -> None:
     prompts: list[Prompt] = []
     async with open_stage(cast(prompts)) as stage:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from attrs import evolve
 
 from footlights import MemoryLedger, Subscription, wire
 from footlights.authority.ledger.sqlite.store import SqliteStore
@@ -18,10 +15,10 @@ from footlights.turn.turn import Turn
 from footlights_actors import ScriptedModel
 from footlights_bench.counts import __main__ as command
 from footlights_bench.counts import suite as counts
-from footlights_bench.counts.bounds import FILE, HERE, RELEASE, advice, bound_of, grown, read_bounds, write_bounds
+from footlights_bench.counts.bounds import FILE, HERE, advice, bound_of, grown, read_bounds, write_bounds
 from footlights_bench.counts.memory import SESSION, TURN, count_blocks
 from footlights_bench.counts.meter import BY_PYTHON, METERED, Count, is_ours, repeatable
-from footlights_bench.counts.suite import SUBJECTS, count_allocations_alone, count_workload
+from footlights_bench.counts.suite import SUBJECTS, count_workload
 from footlights_bench.counts.workloads import Expected, local_turn
 from footlights_bench.lib.scripts import TOKENS_PER_TURN, whole_turn
 from tests.kit.command import footlights
@@ -32,9 +29,6 @@ if TYPE_CHECKING:
 
     from footlights import Prompt, StreamEvent
     from footlights_bench.counts.bounds import Counted
-
-
-FOLLOWED = [name for name, subject in SUBJECTS.items() if subject.is_followed]
 
 
 def judge(counted: Counted) -> None:
@@ -50,11 +44,6 @@ def test_no_count_exceeds_its_bound(subject: str) -> None:
     judge({subject: count_workload(SUBJECTS[subject])})
 
 
-@pytest.mark.parametrize("subject", FOLLOWED)
-def test_no_allocation_count_exceeds_its_bound(subject: str) -> None:
-    judge({subject: count_allocations_alone(subject)})
-
-
 def test_the_memory_of_a_session_and_of_a_kept_turn_is_within_its_bound() -> None:
     judge(repeatable(count_blocks))
 
@@ -64,7 +53,6 @@ def test_every_count_has_a_bound_and_every_bound_a_count() -> None:
     assert list(bounds) == [*SUBJECTS, SESSION, TURN]
     for subject in SUBJECTS:
         assert set(METERED) <= set(bounds[subject])
-        assert (Count.ALLOCATIONS in bounds[subject]) is (subject in FOLLOWED)
     for subject, table in bounds.items():
         for count, bound in table.items():
             assert isinstance(bound, dict) is (count in BY_PYTHON), (subject, count)
@@ -165,38 +153,6 @@ def test_planted_memory_of_a_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert planted[SESSION] == clean[SESSION]
 
 
-WASTEFUL = """
-import sys
-from pathlib import Path
-from footlights.turn.turn import Turn
-from footlights_bench.counts.suite import SUBJECTS, count_allocations
-from footlights_bench.counts.bounds import grown, read_bounds, write_bounds
-
-name, bounds = sys.argv[1], Path(sys.argv[2])
-write_bounds({name: count_allocations(SUBJECTS[name])}, bounds)
-say = Turn.say
-
-def wasteful(self, *arguments):
-    _waste = [[], {}, (self, arguments)]
-    return say(self, *arguments)
-
-# As if it stood in our own file: strangers' work is not followed.
-wasteful.__code__ = wasteful.__code__.replace(co_filename=say.__code__.co_filename)
-Turn.say = wasteful
-print(*grown({name: count_allocations(SUBJECTS[name])}, read_bounds(bounds)), sep="\\n")
-"""
-
-
-def test_planted_temporary_allocations_are_found(tmp_path: Path) -> None:
-    subject = "1 subscriber, flooding"
-    # In a process of its own: what is in this one would be looked through at every instruction.
-    command = [sys.executable, "-c", WASTEFUL, subject, str(tmp_path / "bounds.toml")]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (sentence,) = done.stdout.splitlines()
-    assert sentence.startswith(f"{subject}: allocations grew from ")
-
-
 def test_a_grown_count_is_reported_with_advice() -> None:
     with pytest.raises(pytest.fail.Exception) as failed:
         judge({"1 subscriber, flooding": {Count.STEPS: 1_000_000}})
@@ -250,20 +206,16 @@ def test_code_of_the_harness_and_of_the_test_kit_is_not_counted() -> None:
 def test_bounds_round_trip_and_other_versions_of_python_keep_theirs(tmp_path: Path) -> None:
     file = tmp_path / "bounds.toml"
     file.write_text('["a"]\n"Python calls" = { "2.7" = 9 }\n')
-    write_bounds({"a": {Count.CALLS: 4, Count.STEPS: 3, Count.ALLOCATIONS: 7}}, file)
+    write_bounds({"a": {Count.CALLS: 4, Count.STEPS: 3}}, file)
     bounds = read_bounds(file)
-    assert bounds == {"a": {Count.CALLS: {"2.7": 9, HERE: 4}, Count.STEPS: 3, Count.ALLOCATIONS: {RELEASE: 7}}}
-    assert bound_of(bounds, "a", Count.ALLOCATIONS) == 7
+    assert bounds == {"a": {Count.CALLS: {"2.7": 9, HERE: 4}, Count.STEPS: 3}}
     assert bound_of(bounds, "a", Count.CALLS) == 4
     assert bound_of(bounds, "a", Count.CALLS, "3.99") is None
     assert bound_of(bounds, "b", Count.STEPS) is None
     assert grown({"a": {Count.STEPS: 3}, "b": {Count.STEPS: 5}}, bounds) == []
 
 
-FEW = {
-    "1 subscriber, flooding": SUBJECTS["1 subscriber, flooding"],
-    "with a tool": evolve(SUBJECTS["with a tool"], is_followed=False),
-}
+FEW = {name: SUBJECTS[name] for name in ("1 subscriber, flooding", "with a tool")}
 
 
 def test_the_command_shows_every_count_with_its_bound(

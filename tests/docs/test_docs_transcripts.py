@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio_websocket import open_websocket_url
 
-from footlights import Limits, open_stage
+from footlights import Limits, Persona, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.session_access import SessionAccess
 from tests.kit.paths import ROOT
@@ -47,7 +47,8 @@ def test_there_is_a_transcript_for_each_feature() -> None:
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=FEATURES)
 async def test_the_server_says_what_the_page_tells(transcript: str) -> None:
-    cast, limits = standard_cast(ScriptedModel(innkeeper)), Limits(replay_turns=1)
+    cast = standard_cast(ScriptedModel(innkeeper), personas={"innkeeper": Persona()})
+    limits = Limits(replay_turns=1)
     async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
         access = SessionAccess(stage)
         listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=0))

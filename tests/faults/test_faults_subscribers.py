@@ -37,6 +37,7 @@ def text_of(events: list[StreamEvent]) -> str:
 # -- subscribers
 
 
+@pytest.mark.shows("core-69")
 async def test_a_stalled_subscriber_costs_no_more_than_its_limits_and_slows_no_other() -> None:
     model = flooding_model(ScriptedModel(lambda _: [Say("The end.")]), tokens=10_000, token="blah ")
     limits = Limits(best_effort_max_events_per_turn=100)  # more than two bursts of a model that never waits

@@ -87,6 +87,7 @@ def seconds_to_end(events: list[StreamEvent], cancelled_after: float = 1.0) -> f
 # -- finish, then discard
 
 
+@pytest.mark.shows("core-34", "core-35")
 async def test_a_tool_that_ends_within_the_grace_is_waited_for_and_discarded(quiet_clock: MockClock) -> None:
     events = await interrupted(slow_tool(1.1))
     assert only(events, ToolCallResult) == ToolCallResult(
@@ -117,6 +118,7 @@ async def test_a_thread_that_ends_within_the_grace_is_waited_for(quiet_clock: Mo
     assert seconds_to_end(events, cancelled_after=0) < GRACE
 
 
+@pytest.mark.shows("core-36")
 async def test_what_a_cancelled_tool_staged_is_discarded(quiet_clock: MockClock) -> None:
     async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
         context.request_commit(Intent(IntentType.TOOL_RESULT, "before"))
@@ -168,6 +170,7 @@ async def act(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonV
     await trio.sleep_forever()
 
 
+@pytest.mark.shows("core-37", "core-40")
 @pytest.mark.parametrize(
     ("run", "side_effects", "may_have_occurred"),
     [
@@ -226,6 +229,7 @@ async def test_a_tool_that_runs_on_may_yet_have_side_effects_and_is_reported_so(
 # -- tools that outlive their turn
 
 
+@pytest.mark.shows("core-34")
 async def test_a_tool_left_behind_runs_on_and_its_end_is_recorded(quiet_clock: MockClock) -> None:
     ledger = MemoryLedger()
 

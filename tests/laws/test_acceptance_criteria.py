@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
 from footlights import (
@@ -76,6 +77,7 @@ def types(events: list[StreamEvent]) -> list[EventType]:
     return [event.event_type for event in events]
 
 
+@pytest.mark.shows("core-1", "core-15", "core-44", "core-78")
 async def test_1_client_receives_immediate_turn_accepted_and_subsequent_lifecycle_events(
     quiet_clock: MockClock,
 ) -> None:
@@ -101,6 +103,7 @@ async def test_1_client_receives_immediate_turn_accepted_and_subsequent_lifecycl
         ]
 
 
+@pytest.mark.shows("core-16", "core-29", "core-30", "core-79")
 async def test_2_cancel_stops_generation_and_emits_a_deterministic_interruption(quiet_clock: MockClock) -> None:
     async def interrupted() -> list[EventType]:
         async with open_stage(inn()) as stage:
@@ -120,6 +123,7 @@ async def test_2_cancel_stops_generation_and_emits_a_deterministic_interruption(
     assert await interrupted() == await interrupted()
 
 
+@pytest.mark.shows("feed-17", "core-25", "core-28", "core-42", "core-80")
 async def test_3_no_world_state_mutation_from_partial_streamed_output(quiet_clock: MockClock) -> None:
     async with open_stage(inn()) as stage:
         session = stage.start()
@@ -134,6 +138,7 @@ async def test_3_no_world_state_mutation_from_partial_streamed_output(quiet_cloc
         assert stage.world == before, "an interrupted turn commits nothing, though its tool had succeeded"
 
 
+@pytest.mark.shows("core-2", "core-22", "core-63", "core-81")
 async def test_4_finalized_turn_commits_with_provenance_and_fails_closed(quiet_clock: MockClock) -> None:
     ledger = MemoryLedger()
     async with open_stage(inn(), ledger=ledger) as stage:
@@ -153,6 +158,7 @@ async def test_4_finalized_turn_commits_with_provenance_and_fails_closed(quiet_c
         assert (first.previous, second.previous) == (None, accepted.commit_digest)
 
 
+@pytest.mark.shows("core-48", "core-50", "core-82")
 async def test_5_extension_workload_participates_without_internal_apis(quiet_clock: MockClock) -> None:
     class Fortune:
         async def run(self, context: InteractionContext) -> None:
@@ -173,6 +179,7 @@ async def test_5_extension_workload_participates_without_internal_apis(quiet_clo
         assert stage.world == {"told": 1}
 
 
+@pytest.mark.shows("core-70", "core-75", "core-83")
 async def test_6_must_deliver_events_arrive_in_order_under_a_tiny_buffer(quiet_clock: MockClock) -> None:
     tiny = Limits(best_effort_max_events_per_turn=1, bounded_max_events_per_turn=1, max_bytes_per_turn_queue=1)
     async with open_stage(inn(cold=True), limits=tiny) as stage:
@@ -186,6 +193,7 @@ async def test_6_must_deliver_events_arrive_in_order_under_a_tiny_buffer(quiet_c
     assert seqs == sorted(set(seqs))
 
 
+@pytest.mark.shows("core-13", "core-74", "core-77", "core-84")
 async def test_7_dropped_deltas_are_declared(quiet_clock: MockClock) -> None:
     cast = standard_cast(ScriptedModel(lambda prompt: [Flood("x", 100), Say("end")]))
     async with open_stage(cast, limits=Limits(best_effort_max_events_per_turn=10)) as stage:
@@ -204,6 +212,7 @@ async def test_7_dropped_deltas_are_declared(quiet_clock: MockClock) -> None:
     assert text == "x" * 10, "what fits is joined, not lost"
 
 
+@pytest.mark.shows("core-6", "core-10", "core-85")
 async def test_8_mono_ts_ms_is_non_decreasing_while_ordering_stays_seq_based(quiet_clock: MockClock) -> None:
     async with open_stage(inn(cold=True)) as stage:
         events = await take_turn(stage.start(), "A room?")
@@ -213,6 +222,7 @@ async def test_8_mono_ts_ms_is_non_decreasing_while_ordering_stays_seq_based(qui
     assert [event.seq for event in events] == list(range(len(events)))
 
 
+@pytest.mark.shows("core-68", "core-86")
 async def test_9_model_loading_is_emitted_within_50_ms_of_selection(quiet_clock: MockClock) -> None:
     async with open_stage(inn(cold=True)) as stage:
         events = await take_turn(stage.start(), "A room?")

@@ -187,6 +187,7 @@ def canceling(*lines: Line, tools: Sequence[Tool] = (), cold: bool = False) -> N
 # -- one turn
 
 
+@pytest.mark.shows("core-29", "core-31")
 def test_plain_turn() -> None:
     canceling(Say("Good evening, traveller."))
 
@@ -310,6 +311,7 @@ def test_resume_in_the_middle() -> None:
 # -- the end
 
 
+@pytest.mark.shows("core-32")
 def test_window_between_turn_final_and_commit_final() -> None:
     async def play(house: House) -> None:
         session = house.session

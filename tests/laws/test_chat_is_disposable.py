@@ -393,6 +393,7 @@ def for_all(check: Check, acts: st.SearchStrategy[list[Act]], how: settings) -> 
 plots: st.SearchStrategy[list[Act]] = st.sampled_from(list(PLOTS.values()))
 
 
+@pytest.mark.shows("feed-1", "feed-2", "feed-10", "feed-54")
 def test_whatever_becomes_of_the_chat_everything_else_is_the_same() -> None:
     tally = Tally()
     for_all(check_with(tally=tally), plots, settings(max_examples=60))
@@ -401,6 +402,7 @@ def test_whatever_becomes_of_the_chat_everything_else_is_the_same() -> None:
     for_all(check_with(tally=tally), random_acts, settings(max_examples=60))
 
 
+@pytest.mark.shows("feed-2")
 @pytest.mark.parametrize("name", PLOTS)
 def test_in_every_plot_something_is_asked_and_told_and_all_but_the_chat_is_the_same(name: str) -> None:
     tally = Tally()
@@ -440,6 +442,7 @@ class TakesWordsForAnAnswer(ChatFeeds):
         return artifacts
 
 
+@pytest.mark.shows("feed-9", "feed-54")
 @pytest.mark.parametrize("harmful", [ActsOnApproval, ActsOnPending, TakesWordsForAnAnswer])
 def test_feeds_that_act_on_what_they_tell_are_found_out(harmful: type[ChatFeeds]) -> None:
     """The comparison itself is put to the test: it is not enough that it would find them in the right program."""
@@ -476,6 +479,7 @@ def test_the_programs_do_something_worth_comparing() -> None:
     assert len(outcome.streams["s1-000001"]) > 20
 
 
+@pytest.mark.shows("feed-37", "feed-53")
 def test_a_host_that_lets_its_chat_into_its_facts_is_found_out() -> None:
     """The comparison itself is put to the test."""
 

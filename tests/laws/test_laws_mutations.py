@@ -9,6 +9,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, TypeAlias
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def siblings(events: list[Raw], event: Raw) -> list[int]:
     return [at for at, other in enumerate(events) if (other["session_id"], other["turn_id"]) == key]
 
 
+@pytest.mark.shows("core-12")
 @given(recordings(least=2), st.data())  # with the only event of a turn all is gone that could be missed
 def test_an_event_that_is_left_out_is_missed(recording: Recording, data: st.DataObject) -> None:
     events = raw_events(recording)
@@ -43,6 +45,7 @@ def test_an_event_that_is_left_out_is_missed(recording: Recording, data: st.Data
     assert found_in(recording, events)
 
 
+@pytest.mark.shows("core-4")
 @given(recordings(least=1), st.data())
 def test_an_event_that_comes_twice_is_found(recording: Recording, data: st.DataObject) -> None:
     events = raw_events(recording)
@@ -51,6 +54,7 @@ def test_an_event_that_comes_twice_is_found(recording: Recording, data: st.DataO
     assert found_in(recording, events)
 
 
+@pytest.mark.shows("core-5")
 @given(recordings(least=2), st.data())
 def test_two_events_of_a_turn_that_change_places_are_found(recording: Recording, data: st.DataObject) -> None:
     events = raw_events(recording)
@@ -72,6 +76,7 @@ def test_events_that_are_renumbered_are_found(recording: Recording, data: st.Dat
     assert found_in(recording, events)
 
 
+@pytest.mark.shows("core-13")
 @given(recordings(gap=True), st.data())
 def test_ranges_that_say_more_or_less_or_otherwise_are_found(recording: Recording, data: st.DataObject) -> None:
     events = raw_events(recording)

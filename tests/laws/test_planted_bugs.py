@@ -458,6 +458,7 @@ CASES = [
 ]
 
 
+@pytest.mark.shows("core-7", "core-19", "core-40", "core-43")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.law)
 def test_the_law_catches_the_bug(case: Case, monkeypatch: pytest.MonkeyPatch, footlights_witness: Witness) -> None:
     footlights_witness.tolerated = True

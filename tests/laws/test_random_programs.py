@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+import pytest
 import trio
 import trio.testing
 from attrs import Factory, define, frozen
@@ -317,6 +318,7 @@ async def run_program(program: list[Op], limits: Limits, patient: bool) -> None:
             assert laws.check(subscriber.got, complete=False) == []
 
 
+@pytest.mark.shows("core-4", "core-7", "core-9", "core-12", "core-33")
 @given(st.lists(OPS, min_size=4, max_size=40), LIMITS, st.booleans(), st.integers(0, 3))
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_streams_are_lawful_and_complete(

@@ -14,6 +14,7 @@ SECONDS = [each.name for each in attrs.fields(Limits) if isinstance(each.default
 MAY_BE_ZERO = {"max_queued_turns", "replay_bytes", "replay_bytes_per_session", "replay_sessions", "replay_turns"}
 
 
+@pytest.mark.shows("core-76")
 def test_the_requirements_own_limits_have_their_names_and_values() -> None:
     limits = Limits()
     assert limits.best_effort_max_events_per_turn == 256

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from footlights import Prompt
 
 
+@pytest.mark.shows("feed-50", "feed-51", "feed-52")
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -113,6 +114,7 @@ async def test_a_claim_is_reported_to_watchers_and_decides_nothing() -> None:
     assert [(each.outcome, each.memory_claims) for each in silent] == [("ok", ())]
 
 
+@pytest.mark.shows("feed-8", "feed-38")
 async def test_no_claim_can_be_true_because_a_prompt_is_the_same_whatever_was_said_before() -> None:
     """What a model is told in turn N depends on the world and on what is said now. So there is nothing to remember."""
     chats = [

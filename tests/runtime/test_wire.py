@@ -62,6 +62,7 @@ COMMIT = event(
 )
 
 
+@pytest.mark.shows("core-3", "core-11")
 def test_an_event_is_one_line_of_json_in_the_order_of_the_envelope() -> None:
     assert wire.encode(TOKEN).decode() == (
         '{"schema_v":"1.0","session_id":"s1","turn_id":"t1-000005","seq":17,"mono_ts_ms":1234,'
@@ -76,6 +77,7 @@ def test_an_event_is_one_line_of_json_in_the_order_of_the_envelope() -> None:
     )
 
 
+@pytest.mark.shows("core-17", "core-19", "core-23", "core-39")
 @pytest.mark.parametrize(
     ("sent", "payload"),
     [
@@ -251,6 +253,7 @@ def test_a_required_field_that_is_missing_is_refused_by_name(sent: StreamEvent) 
             wire.payload_from_wire(sent.event_type, fields)
 
 
+@pytest.mark.shows("core-54")
 @pytest.mark.parametrize("namespace", ["ext.a.b", "ext.acme.mood", "ext.0-a_.9", "ext." + "a" * 64 + ".b"])
 def test_a_namespace_names_publisher_and_extension(namespace: str) -> None:
     assert (
@@ -259,6 +262,7 @@ def test_a_namespace_names_publisher_and_extension(namespace: str) -> None:
     )
 
 
+@pytest.mark.shows("core-54")
 @pytest.mark.parametrize(
     "namespace",
     ["", "ext", "ext.a", "ext.a.", "ext..b", "ext.a.b.c", "EXT.a.b", "ext.A.b", "ext.a.b\n", "x.a.b", "ext.é.b", 7],

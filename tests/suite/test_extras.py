@@ -52,7 +52,9 @@ def test_every_dependency_of_an_extra_is_known() -> None:
 
 
 @pytest.mark.parametrize("module", SERVER.split())
-@pytest.mark.parametrize("command", ["play", "serve", "run hello"])
+@pytest.mark.parametrize(
+    "command", ["serve", *(pytest.param(command, marks=pytest.mark.long) for command in ("play", "run hello"))]
+)
 def test_a_command_that_lacks_a_module_names_the_extra(module: str, command: str, tmp_path: Path) -> None:
     done = run_without(module, MAIN, *command.split(), *(["--check"] if command == "serve" else []), folder=tmp_path)
     if done.returncode == 2:

@@ -1,9 +1,9 @@
 """Model access of a turn: the lease of its model, and what happens when that fails before its first token.
 
 A model that is unavailable (`ModelUnavailable`: not reachable, limited, failing, not loaded) is asked once more if it
-said when, and that is within `retry_wait`. Then the next allowed model of the persona takes its place, with a
-`model_selected` that says what was wrong. After the first token nothing is tried again: the lifecycle table has no step
-for it.
+said when, and that is within `retry_wait`; if it went cold meanwhile, it is selected and loaded again first. Then the
+next allowed model of the persona takes its place, with a `model_selected` that says what was wrong. After the first
+token nothing is tried again: the lifecycle table has no step for it.
 
 The lease of a model that is replaced ends before the next one begins, because the next may need its memory.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights.errors import ModelUnavailable, RemoteNotAllowed
-from footlights.events import ModelSelected
+from footlights.events import ModelSelected, WarmState
 from footlights.failures import model_failure
 from footlights.turn.lifecycle import Step
 from footlights.turn.model_phase import FALLBACK
@@ -51,12 +51,15 @@ class ModelAccess:
         self._load = load
         self._lease: ModelLease | None = None
         self._tried: list[str] = []
+        self._reason = ""
+        """The reason for the first choice."""
         self._may_retry = True
         """Whether the current model may be asked once more."""
 
     async def first(self) -> ModelLease:
         """The turn's model, ready to generate. Raises `ModelError`."""
         choice = choose_model(self._turn, self._services)
+        self._reason = choice.reason
         if self._turn.cast.models[choice.model_id].traits.remote and not self._turn.remote_models:
             self._tried.append(choice.model_id)
             return await self._replace(RemoteNotAllowed())
@@ -66,9 +69,9 @@ class ModelAccess:
         """The model to ask after this failure of the current one: the same, or another. Raises `error` without any."""
         try:
             if self._lease is not None and self._is_worth_waiting(error):
-                self._may_retry = False
                 await self._wait(error)
-                return self._lease
+                self._may_retry = False
+                return self._lease if self._lease.warm_state is WarmState.HOT else await self._take_again()
             return await self._replace(error)
         finally:
             del error  # breaks the reference cycle of traceback and frame
@@ -95,6 +98,11 @@ class ModelAccess:
         with self._turn.in_line():
             await trio.sleep(error.retry_after)
 
+    async def _take_again(self) -> ModelLease:
+        """Select the current model once more, because it has to be loaded."""
+        self._leases.close()
+        return await self._take(ModelSelected(self._tried[-1], self._reason))
+
     async def _replace(self, error: ModelError) -> ModelLease:
         try:
             model_id = next_model(self._turn, self._services, self._tried) if self._has_said_nothing else None
@@ -117,8 +125,8 @@ class ModelAccess:
         return await self._take(ModelSelected(model_id, FALLBACK, failure))
 
     async def _take(self, selected: ModelSelected) -> ModelLease:
+        self._may_retry = selected.model_id not in self._tried
         self._tried.append(selected.model_id)
-        self._may_retry = True
         lease = self._leases.enter_context(self._services.pool.lease(selected.model_id, self._turn.session_id))
         if lease.claim_now():
             select_hot(self._turn, selected)

@@ -1,1 +1,1 @@
-"""Counts suite: task steps, calls, encodes and allocations of turns and commits. Nothing here reads a real clock."""
+"""Counts suite: task steps, calls, encodes and sends of turns and commits. Nothing here reads a real clock."""

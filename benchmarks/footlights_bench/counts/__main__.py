@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from footlights_bench.counts import suite
 from footlights_bench.counts.bounds import FILE, write_bounds
-from footlights_bench.counts.meter import Count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,19 +19,10 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="footlights_bench.counts", description="Count the cost of turns and commits.")
     parser.add_argument("--write-bounds", action="store_true", help=f"write the counts to {FILE.name}")
-    parser.add_argument(
-        "--allocations",
-        choices=suite.SUBJECTS,
-        metavar="WORKLOAD",
-        help="print the allocations of this workload",
-    )
     options = parser.parse_args(arguments)
-    if options.allocations:
-        print(suite.count_allocations(suite.SUBJECTS[options.allocations])[Count.ALLOCATIONS])
-    elif options.write_bounds:
-        write_bounds(suite.count_all(), FILE)
-    else:
+    if not options.write_bounds:
         return suite.run_counts(quick=False, json_path=None, strict=True)
+    write_bounds(suite.count_all(), FILE)
     return 0
 
 

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from footlights_bench.counts.meter import BY_PYTHON, BY_RELEASE, Count
+from footlights_bench.counts.meter import BY_PYTHON, Count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,6 @@ Bounds: TypeAlias = dict[str, dict[Count, Bound]]
 
 FILE = Path(__file__).with_name("bounds.toml")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-RELEASE = f"{HERE}.{sys.version_info.micro}"
 
 _HEAD = """\
 # What each of these may cost at most: what it cost when this file was last written. A count that grows fails a test.
@@ -42,7 +41,7 @@ def read_bounds(file: Path = FILE) -> Bounds:
 def bound_of(bounds: Bounds, subject: str, count: Count, python: str | None = None) -> int | None:
     """None if there is no bound for this version of Python."""
     bound = bounds.get(subject, {}).get(count)
-    return bound.get(python or _this_python(count)) if isinstance(bound, dict) else bound
+    return bound.get(python or HERE) if isinstance(bound, dict) else bound
 
 
 def grown(counted: Counted, bounds: Bounds) -> list[str]:
@@ -75,12 +74,8 @@ def write_bounds(counted: Counted, file: Path = FILE) -> None:
     file.write_text("".join(lines), encoding="utf-8")
 
 
-def _this_python(count: Count) -> str:
-    return RELEASE if count in BY_RELEASE else HERE
-
-
 def _written(count: Count, now: int, old: Bound | None) -> str:
     if count not in BY_PYTHON:
         return str(now)
-    by_python = {**(old if isinstance(old, dict) else {}), _this_python(count): now}
+    by_python = {**(old if isinstance(old, dict) else {}), HERE: now}
     return "{ " + ", ".join(f'"{python}" = {bound}' for python, bound in sorted(by_python.items())) + " }"

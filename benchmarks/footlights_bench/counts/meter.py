@@ -64,14 +64,10 @@ class Count(StrEnum):
     BYTES = "bytes sent"
     BLOCKS = "blocks of memory"
     """Memory blocks of at most 512 bytes that Python has allocated and not freed."""
-    ALLOCATIONS = "allocations"
-    """Blocks that our own code allocated, freed or not."""
 
 
-BY_PYTHON = frozenset({Count.CALLS, Count.BLOCKS, Count.ALLOCATIONS})
+BY_PYTHON = frozenset({Count.CALLS, Count.BLOCKS})
 """Counts that depend on the version of Python: later ones inline more and lay out objects differently."""
-BY_RELEASE = frozenset({Count.ALLOCATIONS})
-"""Counts that may differ between two patch releases of one version."""
 
 METERED = (
     Count.STEPS,

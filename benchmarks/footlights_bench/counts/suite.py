@@ -5,15 +5,12 @@ Nothing is timed, so the load of the machine changes nothing: only a change of t
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from footlights_bench.counts.allocations import calibrated_meter
 from footlights_bench.counts.bounds import FILE, bound_of, read_bounds
 from footlights_bench.counts.memory import count_blocks
 from footlights_bench.counts.meter import Count, repeatable
@@ -35,7 +32,7 @@ from footlights_bench.lib.scripts import EVENTS_PER_TURN, whole_turn, whole_turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from footlights_bench.counts.bounds import Bounds, Counted
@@ -51,16 +48,10 @@ class Subject:
     opened: Callable[[], AbstractAsyncContextManager[Workload]]
     number: int = EVENTS_PER_TURN
     each: str = "an event"
-    is_followed: bool = False
-    """Whether allocations are counted too. That is slow, and eight clients would show nothing new.
-
-    Never for workloads with work in worker threads (tools, durable commits): one process in thirty counts one or two
-    allocations more there, for a reason that is not known.
-    """
 
 
 SUBJECTS: Mapping[str, Subject] = {
-    "1 subscriber, flooding": Subject(partial(local_turn, whole_turn), is_followed=True),
+    "1 subscriber, flooding": Subject(partial(local_turn, whole_turn)),
     "1 subscriber, yielding": Subject(partial(local_turn, whole_turn_yielding)),
     "8 subscribers, flooding": Subject(partial(local_turn, whole_turn, subscribers=8)),
     "8 subscribers, yielding": Subject(partial(local_turn, whole_turn_yielding, subscribers=8)),
@@ -68,14 +59,12 @@ SUBJECTS: Mapping[str, Subject] = {
         partial(local_turn, a_tool_in_the_middle, TURN_WITH_A_TOOL, tools=[look_around]),
         TURN_WITH_A_TOOL.events,
     ),
-    "cancelled half way": Subject(
-        partial(local_turn, half_a_turn_yielding, HALF_A_TURN), HALF_A_TURN.events, is_followed=True
-    ),
-    "WebSocket, 1 client": Subject(partial(over_websocket, whole_turn_yielding), is_followed=True),
+    "cancelled half way": Subject(partial(local_turn, half_a_turn_yielding, HALF_A_TURN), HALF_A_TURN.events),
+    "WebSocket, 1 client": Subject(partial(over_websocket, whole_turn_yielding)),
     "WebSocket, 8 clients": Subject(partial(over_websocket, whole_turn_yielding, clients=8)),
     "WebSocket in batches, 1 client": Subject(partial(over_websocket, paced_evenly, in_batches=True)),
     "WebSocket in batches, 8 clients": Subject(partial(over_websocket, paced_evenly, in_batches=True, clients=8)),
-    "SSE, 1 client": Subject(partial(over_sse, whole_turn_yielding), is_followed=True),
+    "SSE, 1 client": Subject(partial(over_sse, whole_turn_yielding)),
     "SSE, 8 clients": Subject(partial(over_sse, whole_turn_yielding, clients=8)),
     "durable commit, a session's first": Subject(partial(durable_commits, 1, known_sessions=False), 1, "a commit"),
     "durable commit, a session's next": Subject(partial(durable_commits, 1, known_sessions=True), 1, "a commit"),
@@ -96,8 +85,6 @@ def count_all(*, memory: bool = True) -> Counted:
     for name, subject in SUBJECTS.items():
         say(f"counting {name}")
         counted[name] = count_workload(subject)
-        if memory and subject.is_followed:
-            counted[name] |= count_allocations_alone(name)
     if memory:
         say("counting blocks of memory")
         counted.update(repeatable(count_blocks))
@@ -106,7 +93,7 @@ def count_all(*, memory: bool = True) -> Counted:
 
 def count_workload(subject: Subject) -> dict[Count, int]:
     async def count(meter: Meter) -> dict[Count, int]:
-        async with _opened(subject, meter, nullcontext()) as workload:
+        async with _opened(subject, meter) as workload:
             with meter.running():
                 await workload.play()
             return {**meter.counts, **await workload.look()}
@@ -114,33 +101,12 @@ def count_workload(subject: Subject) -> dict[Count, int]:
     return repeatable(count)
 
 
-def count_allocations_alone(name: str) -> dict[Count, int]:
-    """Count in a fresh process, where the count is the same every time."""
-    command = [sys.executable, "-m", "footlights_bench.counts", "--allocations", name]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8")
-    return {Count.ALLOCATIONS: int(done.stdout)}
-
-
-def count_allocations(subject: Subject) -> dict[Count, int]:
-    allocations = calibrated_meter()
-
-    async def count(meter: Meter) -> dict[Count, int]:
-        async with _opened(subject, meter, allocations.learning()) as workload:
-            with meter.time_goes_on(), allocations.running():
-                await workload.play()
-        return {Count.ALLOCATIONS: allocations.allocations}
-
-    return repeatable(count)
-
-
 @asynccontextmanager
-async def _opened(
-    subject: Subject, meter: Meter, while_warming_up: AbstractContextManager[None]
-) -> AsyncGenerator[Workload]:
+async def _opened(subject: Subject, meter: Meter) -> AsyncGenerator[Workload]:
     """A workload that was played once: objects that only the first play makes are not counted."""
     async with subject.opened() as workload:
         try:
-            with meter.time_goes_on(), while_warming_up:
+            with meter.time_goes_on():
                 await workload.play()
             await workload.look()
             yield workload
@@ -158,9 +124,7 @@ def figures(counted: Counted, bounds: Bounds) -> list[Figure]:
 
 def _figure(name: str, count: Count, value: int, bound: int | None) -> Figure:
     aim = None if bound is None else Aim("at most", bound)
-    unit: Unit = (
-        "bytes" if count is Count.BYTES else "blocks" if count in (Count.BLOCKS, Count.ALLOCATIONS) else "times"
-    )
+    unit: Unit = "bytes" if count is Count.BYTES else "blocks" if count is Count.BLOCKS else "times"
     subject = SUBJECTS.get(name)
     spread = {} if subject is None or subject.number == 1 else {subject.each: round(value / subject.number, 2)}
     return Figure(name, count, value, unit, aim, spread)

@@ -17,6 +17,7 @@ import orjson
 from attrs import field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
+from footlights.authority.conflicts import RulesConflict, check_conflicts
 from footlights.authority.digest import MAX_SAFE_INTEGER, canonical
 from footlights.authority.intents import NO_FACTS, NOTHING_KNOWN, IntentType, check_intent, for_rule
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
@@ -342,10 +343,22 @@ def _same_world(world: World, digest: str) -> Issue | None:
     return Issue("world_error", "The world was changed in place. It is not the one that was committed last.")
 
 
+_UNDONE = (
+    "change the same place of the world in one turn: the later one would undo the earlier one. Have one rule make both "
+    "changes."
+)
+
+
 def _changed(world: World, steps: list[tuple[str, PatchOp]], failures: _Failures) -> tuple[World, str] | Issue:
     try:
+        if steps[0][0] != steps[-1][0]:
+            check_conflicts(world.view(), steps)
         after = world.changed(tuple(op for _, op in steps))
         return after, checked_digest(after)
+    except RulesConflict as error:
+        both = f"rules {error.first} and {error.second}"
+        failures.append((f"the {both}", error))
+        return Issue(error.code, f"The {both} {_UNDONE}", error.second)
     except PatchFailed as error:
         name, op = steps[error.index]
         if op.op != "test":  # a precondition may fail; anything else is a bug of the rule

@@ -122,7 +122,7 @@ class Misfit(Exception):
 
 _BAD_ESCAPE = re.compile(r"~(?![01])")
 # No sign, no leading zeros, no digits of other scripts, and not more than int() accepts.
-_INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
+INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 def tokens_of(pointer: str | None) -> list[str]:
@@ -146,7 +146,7 @@ def check_pointer(pointer: str) -> None:
 
 def index_in(token: str, end: int) -> int:
     """The index below `end`. Raises `Misfit`."""
-    if not _INDEX.fullmatch(token):
+    if not INDEX.fullmatch(token):
         raise Misfit("that is not an index of an array")
     index = int(token)
     if index >= end:

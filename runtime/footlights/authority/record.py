@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import orjson
 from attrs import evolve, frozen
 
-from footlights.authority.approval_news import news_ext
-from footlights.authority.artifacts import Artifact
+from footlights.authority.artifacts import Artifact, news_ext
 from footlights.authority.digest import NotCanonical, canonical, digest, digest_bytes
 from footlights.authority.intents import IntentType
 from footlights.authority.patch import from_json, to_json

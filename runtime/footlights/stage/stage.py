@@ -176,7 +176,7 @@ class Stage:
 
     @property
     def ignores_world(self) -> bool:
-        """Whether the ledger began with another world than the cast has now. The cast's world is then not used."""
+        """Whether the ledger took in another initial world than the one of the cast, which is then not used."""
         return self._ignores_world
 
     def world_for(self, user: User) -> Any:
@@ -389,7 +389,7 @@ async def _open(
     observe: Callable[[TurnSummary], None] | None,
 ) -> AsyncGenerator[Stage, None]:
     opening = await ledger.begin_epoch(cast.world)
-    ignores_world = opening.genesis_digest not in (None, cast.world.digest())
+    ignores_world = opening.initial_digest not in (None, cast.world.digest())
     supervisor = Supervisor(cast, ledger, opening.world, limits)
     tracer = None if files is None else _tracer(files, opening.epoch, limits)
     registry = SessionRegistry(supervisor, opening.epoch, wall_clock, tracer, observe)

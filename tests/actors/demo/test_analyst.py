@@ -82,6 +82,7 @@ def tools_of(events: list[StreamEvent]) -> list[str]:
 # -- work
 
 
+@pytest.mark.shows("narration-25", "narration-26")
 async def test_search_and_simulation_are_two_steps_and_then_a_result(quiet_clock: MockClock) -> None:
     events = await asked(BOTH)
     kinds = [type(each.payload) for each in events if isinstance(each.payload, ToolCallStarted | ToolCallResult)]
@@ -94,6 +95,7 @@ async def test_search_and_simulation_are_two_steps_and_then_a_result(quiet_clock
     )
 
 
+@pytest.mark.shows("narration-27")
 async def test_every_artifact_is_announced_and_the_one_that_was_made_is_the_one_that_is_committed(
     quiet_clock: MockClock,
 ) -> None:
@@ -166,6 +168,7 @@ def test_a_tavern_without_its_documents_cannot_open(tmp_path: Path) -> None:
 # -- words
 
 
+@pytest.mark.shows("narration-14")
 @pytest.mark.parametrize(
     ("said", "could"),
     [
@@ -181,6 +184,7 @@ async def test_in_chat_it_only_says_what_it_could_do(said: str, could: str, quie
     assert only(events, CommitFinal).artifact_refs == ()
 
 
+@pytest.mark.shows("narration-12")
 @pytest.mark.parametrize("params", [CHAT, ANALYST], ids=["chat", "execution"])
 @pytest.mark.parametrize(
     ("said", "meaning"),

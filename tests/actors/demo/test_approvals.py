@@ -99,6 +99,7 @@ async def test_a_yes_sells_the_lantern_and_moves_the_coins() -> None:
     assert pending_approvals(world) == ()
 
 
+@pytest.mark.shows("feed-12", "feed-16", "feed-45")
 async def test_words_alone_approve_nothing() -> None:
     async with open_stage(tavern()) as stage:
         session = stage.start()

@@ -203,6 +203,7 @@ async def test_what_the_server_does_with_tools_of_its_own_is_passed_over(index: 
     assert (outputs, error) == (["A room?", ToolRequest("rent", {"room": 2}), Usage(3, 7)], None)
 
 
+@pytest.mark.shows("narration-2")
 async def test_no_thought_is_ever_shown() -> None:
     thought = {"type": "thinking_delta", "thinking": ANSWERED}
     outputs, error = await ask_once(
@@ -270,6 +271,7 @@ async def test_an_answer_without_counts_has_no_usage() -> None:
     assert await ask_once(*text("A"), event("message_stop")) == (["A"], None)
 
 
+@pytest.mark.shows("gateway-18")
 @pytest.mark.parametrize(
     "steps",
     [

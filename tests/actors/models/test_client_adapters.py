@@ -55,6 +55,7 @@ class CountingModel(ScriptedModel):
         yield Usage(42)
 
 
+@pytest.mark.shows("gateway-5", "gateway-16")
 @given(texts=st.lists(st.text(max_size=20), max_size=5))
 def test_the_joined_stream_is_the_whole_answer(texts: list[str]) -> None:
     async def check() -> None:
@@ -66,6 +67,7 @@ def test_the_joined_stream_is_the_whole_answer(texts: list[str]) -> None:
     trio.run(check)
 
 
+@pytest.mark.shows("gateway-15", "gateway-17")
 async def test_pieces_come_when_they_are_said(quiet_clock: MockClock) -> None:
     client = client_of(Say("A"), Pause(1.0), Say(" room?"))
     began = trio.current_time()
@@ -73,6 +75,7 @@ async def test_pieces_come_when_they_are_said(quiet_clock: MockClock) -> None:
     assert times == [("A", 0.0), (" room?", 1.0)]
 
 
+@pytest.mark.shows("gateway-14", "gateway-15")
 async def test_the_defaults_are_those_of_a_prompt_and_all_that_is_said_reaches_the_model() -> None:
     prompts: list[Prompt] = []
 
@@ -91,6 +94,7 @@ async def test_the_defaults_are_those_of_a_prompt_and_all_that_is_said_reaches_t
     ]
 
 
+@pytest.mark.shows("gateway-94")
 async def test_tokens_are_counted_by_the_model_or_else_by_piece() -> None:
     assert await client_of(Say("A room?")).generate("", "") == LLMResponse("A room?", 2, "scripted")
     counting = CountingModel(lambda _: [Say("A room?")], model_id="bard")
@@ -108,6 +112,7 @@ async def test_a_cold_model_is_loaded_when_it_is_first_asked(quiet_clock: MockCl
     assert trio.current_time() == loaded_at
 
 
+@pytest.mark.shows("gateway-19")
 @pytest.mark.parametrize(
     "error", [StreamError("It broke off."), RateLimitError("Later.", 7.0), TimeoutError("Silent.")]
 )
@@ -203,6 +208,7 @@ async def test_a_tool_that_was_not_offered_is_a_stream_error() -> None:
     )
 
 
+@pytest.mark.shows("gateway-20")
 async def test_an_answer_that_takes_too_long_in_all_is_a_timeout(quiet_clock: MockClock) -> None:
     client = client_of(Say("A"), Pause(3.0), Say("B"), Pause(3.0), Say("C"), stream_timeout=5.0)
     pieces, error = await heard(client)

@@ -65,6 +65,7 @@ async def one_turn(
 # -- consent
 
 
+@pytest.mark.shows("gateway-78")
 @pytest.mark.parametrize(
     ("default", "answer", "allowed"),
     [(False, None, False), (False, True, True), (False, False, False), (True, None, True), (True, False, False)],
@@ -163,6 +164,7 @@ async def test_a_prompt_that_does_not_fit_ends_the_turn_with_a_clear_code() -> N
 # -- what was chatted before
 
 
+@pytest.mark.shows("feed-8", "feed-36", "feed-37", "feed-40")
 @pytest.mark.parametrize("before", ["chatted", "cancelled", "deleted", "never shown", "on another stage", "never"])
 async def test_a_prompt_does_not_depend_on_earlier_chat(before: str) -> None:
     listener = Listener()
@@ -233,6 +235,7 @@ async def test_arguments_that_json_cannot_say_go_back_to_the_model(drink: Any, w
 # -- budgets
 
 
+@pytest.mark.shows("gateway-30")
 async def test_a_turn_says_no_more_than_its_tier_allows() -> None:
     model = ScriptedModel(lambda _: [Flood("word ", 500)])
     async with open_stage(standard_cast(model)) as stage:

@@ -161,6 +161,7 @@ async def test_tool_calls_are_put_together_from_their_pieces() -> None:
     assert outputs == ["Well.", ToolRequest("rent", {"room": 2}), ToolRequest("brew", {"tea": True}), Usage(30, 9)]
 
 
+@pytest.mark.shows("narration-2")
 @pytest.mark.parametrize(
     "hidden",
     [
@@ -199,6 +200,7 @@ async def test_a_missing_key_is_named_as_missing(key_env: str | None, words: str
     assert words in str(error)
 
 
+@pytest.mark.shows("gateway-19")
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -242,6 +244,7 @@ async def test_an_answer_of_another_kind_is_refused(headers: dict[str, str], wor
     assert words in str(error)
 
 
+@pytest.mark.shows("gateway-18")
 @pytest.mark.parametrize(
     "steps",
     [

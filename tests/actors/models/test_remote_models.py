@@ -90,6 +90,7 @@ def wire(key_env: str) -> Wire:
     return WIRES[key_env]
 
 
+@pytest.mark.shows("gateway-21", "gateway-93")
 @pytest.mark.parametrize("pieces", [("A", " room?"), ("1 ", "<")], ids=["plain", "like the beginning of a thought"])
 async def test_the_text_comes_in_pieces_and_the_servers_own_count_comes_last(
     wire: Wire, pieces: tuple[str, ...]

@@ -185,12 +185,14 @@ def test_a_model_needs_a_name_that_can_be_streamed(name: str) -> None:
         standard_cast(model(name))
 
 
+@pytest.mark.shows("core-37")
 def test_a_tool_that_is_cancel_safe_must_say_what_its_side_effects_are() -> None:
     with pytest.raises(RegistrationError):
         Tool(name="bell", run=nothing, cancel_safe=True)
     assert Tool(name="bell", run=nothing, cancel_safe=True, side_effects=SideEffects.NONE).cancel_safe
 
 
+@pytest.mark.shows("core-49")
 def test_workloads_may_come_with_a_manager_of_their_own() -> None:
     manager = ExtensionManager({"work": Work()})
     assert standard_cast(workloads=manager).workloads is manager

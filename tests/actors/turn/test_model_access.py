@@ -199,6 +199,7 @@ async def test_fallback_can_be_turned_off() -> None:
     assert spare.at == []
 
 
+@pytest.mark.shows("gateway-33")
 async def test_the_prompt_is_fitted_to_the_model_that_gets_it() -> None:
     first = Asked("a", RateLimitError())
     small = ScriptedModel(lambda _: [Say("Hello.")], model_id="b", traits=ModelTraits(context_tokens=1))
@@ -247,6 +248,29 @@ async def test_without_an_allowed_model_nothing_is_sent() -> None:
 
 
 # -- once more
+
+
+async def test_a_model_that_went_cold_during_the_wait_is_loaded_again_before_it_is_asked(
+    quiet_clock: MockClock,
+) -> None:
+    first = Asked("a", RateLimitError(retry_after=3), RateLimitError(retry_after=3))
+    events: list[StreamEvent] = []
+
+    async def play() -> None:
+        events.extend(await played(cast_of(first, Asked("b", words="B speaks."))))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(play)
+        await trio.sleep(1)
+        first.cool(WarmState.COLD)
+    assert [selected.model_id for selected in payloads(events, ModelSelected)] == ["a", "a", "b"]
+    assert [selected.reason for selected in payloads(events, ModelSelected)] == ["persona", "persona", "fallback"]
+    assert [ready.warm_state for ready in payloads(events, ModelReady)] == [
+        WarmState.HOT,
+        WarmState.COLD,
+        WarmState.HOT,
+    ]
+    assert [round(later - first.at[0]) for later in first.at] == [0, 4], "it is asked once more, and not twice"
 
 
 async def test_a_model_that_says_when_is_asked_once_more_then(quiet_clock: MockClock) -> None:

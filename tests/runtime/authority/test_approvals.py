@@ -98,6 +98,7 @@ def test_an_act_without_approval_is_done_at_once_and_leaves_no_mark() -> None:
     assert house.view == {"purse": 15}
 
 
+@pytest.mark.shows("core-27")
 def test_an_act_that_needs_approval_commits_as_pending() -> None:
     house = House()
     record = house.turn(spend(6))
@@ -118,6 +119,7 @@ def test_what_else_the_turn_asks_for_is_done() -> None:
     assert house.waiting == ["a-000001"]
 
 
+@pytest.mark.shows("core-27")
 def test_a_yes_does_it_and_nothing_of_it_waits_any_more() -> None:
     house = House()
     house.turn(spend(6))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from blake3 import blake3
 
-from footlights import CommitFinal, open_stage
+from footlights import CommitFinal, CommitOutcome, Ext, open_stage
 from footlights.authority import Artifact, RuleBook, accept, canonical, every_turn, recompute_digest
+from footlights.authority.artifacts import NEWS, news_ext, news_in
 from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.errors import RegistrationError, TooLarge
 from footlights.testing import only, take_turn
@@ -46,6 +47,18 @@ def test_it_stays_what_it_was_whatever_becomes_of_what_it_was_made_from() -> Non
     assert deed == Artifact("deed", {"rooms": [1, 2]})
 
 
+def test_only_news_that_an_event_may_hold_is_repeated_in_it() -> None:
+    deep: Any = 0
+    for _ in range(40):
+        deep = [deep]
+    news = Artifact("mission.event", {"change": "The siren sounds."})
+    ext = news_ext([Artifact("deed", {"room": 3}), Artifact("mission.event", deep), news])
+    assert news_in(CommitFinal("d", CommitOutcome.OK, ext=ext)) == (news,)
+    odd = Ext(NEWS, [7, {"kind": "Bad kind", "data": 1}, {"kind": "mission.event"}])
+    for other in (None, Ext("ext.host.notes", []), Ext(NEWS, {}), odd):
+        assert news_in(CommitFinal("d", CommitOutcome.OK, ext=other)) == ()
+
+
 @pytest.mark.parametrize("kind", ["", "Deed", "3d", "a b", "x" * 65])
 def test_a_kind_is_a_plain_word(kind: str) -> None:
     with pytest.raises(RegistrationError):
@@ -59,6 +72,7 @@ def test_one_that_contains_itself_is_refused() -> None:
         Artifact("deed", loop)
 
 
+@pytest.mark.shows("core-24")
 async def test_it_is_named_in_commit_final_and_kept_with_the_commit(tmp_path: Path) -> None:
     path = tmp_path / "tavern.ledger"
     async with open_stage(tavern(), ledger=path) as stage:

@@ -21,6 +21,7 @@ def test_a_checked_payload_is_known_by_its_digest() -> None:
     )
 
 
+@pytest.mark.shows("core-55")
 def test_an_intent_without_payload_may_name_a_digest_or_none() -> None:
     assert check_intent(Intent(IntentType.TURN_FINALIZE, "t1-000001")).payload_digest is None
     assert check_intent(Intent(IntentType.DECISION, "d-1", payload_digest=digest("x"))).payload_digest == digest("x")
@@ -82,6 +83,7 @@ def test_a_payload_that_contains_itself_never_becomes_an_intent() -> None:
         Intent(IntentType.DECISION, "d-1", loop)
 
 
+@pytest.mark.shows("core-25", "core-55")
 def test_an_intent_type_is_one_of_three() -> None:
     assert [kind.value for kind in IntentType] == ["tool_result", "decision", "turn_finalize"]
     assert Intent("decision", "d-1").type is IntentType.DECISION

@@ -128,6 +128,7 @@ def test_one_refusal_refuses_the_turn() -> None:
     assert judgement.record.verdicts == (Verdict("tavern.sell", ("no_gold",)), Verdict("tavern.note", ()))
 
 
+@pytest.mark.shows("core-23")
 def test_every_reason_is_reported_in_the_order_of_the_rules() -> None:
     def closed(view: Any, intents: tuple[Intent, ...]) -> Ruling:
         return Ruling(issues=(Issue("closed", "The tavern is closed."), Issue("late", "It is late.")))
@@ -362,6 +363,70 @@ def test_a_precondition_that_fails_is_no_bug() -> None:
     assert judgement.failures == ()
 
 
+SHOP: JsonValue = {"gold": 5, "log": [1, 2], "names": {}, "rooms": {"1": {"bed": "made"}}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (patch.replace("/gold", 3), patch.replace("/gold", 4)),
+        (patch.replace("/gold", 3), patch.replace("/gold", 3)),  # each took 2: one of them would be lost
+        (patch.add("/names/a", 1), patch.add("/names/a", 2)),
+        (patch.add("/names/-", 1), patch.add("/names/-", 2)),  # in an object, this is a name like any other
+        (patch.remove("/rooms/1"), patch.replace("/rooms/1/bed", "slept in")),
+        (patch.replace("/rooms/1/bed", "slept in"), patch.add("/rooms", {})),
+        (patch.move("/gold", "/silver"), patch.replace("/gold", 1)),
+        (patch.copy("/gold", "/silver"), patch.add("/silver", 1)),
+        (patch.add("/log/0", 0), patch.replace("/log/1", 9)),  # the item moved to 2
+        (patch.remove("/log/0"), patch.add("/log/-", 3)),
+        (patch.replace("", {}), patch.add("/log/-", 3)),
+    ],
+)
+def test_two_rules_that_change_one_place_are_refused(first: PatchOp, second: PatchOp) -> None:
+    for one, other in ((first, second), (second, first)):
+        rules = RuleBook({"tavern.b": lambda *_: accept(one), "tavern.a": lambda *_: accept(other)})  # noqa: B023
+        judgement = decide(rules=rules, world=JsonWorld(SHOP))
+        assert judgement.world.view() == SHOP
+        (issue,) = judgement.record.issues
+        assert (issue.code, issue.ref) == ("rules_conflict", "tavern.a")
+        assert issue.message == (
+            "The rules tavern.b and tavern.a change the same place of the world in one turn: the later one would undo "
+            "the earlier one. Have one rule make both changes."
+        )
+        assert [verdict.codes for verdict in judgement.record.verdicts] == [(), ()]
+        ((what, error),) = judgement.failures
+        assert what == "the rules tavern.b and tavern.a"
+        assert str(error).startswith("Both rules change the world at '")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (patch.add("/log/-", 3), patch.add("/log/-", 4)),
+        (patch.replace("/log/0", 0), patch.add("/log/-", 4)),
+        (patch.add("/names/a", 1), patch.add("/names/ab", 2)),
+        (patch.test("/gold", 5), patch.replace("/gold", 4)),
+        (patch.replace("/gold", 4), patch.test("/gold", 4)),
+        (patch.remove("/rooms/1"), patch.add("/rooms/2", {})),
+    ],
+)
+def test_two_rules_may_change_places_side_by_side(first: PatchOp, second: PatchOp) -> None:
+    rules = RuleBook({"tavern.b": lambda *_: accept(first), "tavern.a": lambda *_: accept(second)})
+    assert decide(rules=rules, world=JsonWorld(SHOP)).record.outcome is CommitOutcome.OK
+
+
+def test_one_rule_may_change_a_place_twice() -> None:
+    twice = one_rule(lambda *_: accept(patch.replace("/gold", 4), patch.replace("/gold", 3)))
+    assert decide(rules=twice).world.view()["gold"] == 3
+
+
+def test_a_path_that_is_none_is_no_conflict() -> None:
+    rules = RuleBook(
+        {"tavern.b": lambda *_: accept(patch.replace("gold", 4)), "tavern.a": lambda *_: accept(patch.add("/x", 1))}
+    )
+    assert_refused(decide(rules=rules), "patch_failed")
+
+
 def test_a_world_that_would_grow_too_large_refuses_the_turn() -> None:
     world = JsonWorld({"gold": 5}, max_bytes=1_000)
     rules = RuleBook({"grow": lambda view, intents: accept(patch.add("/x", "x" * 1_000))})
@@ -556,6 +621,7 @@ print(record.commit_id, record.commit_digest, record.world_before, record.world_
 """
 
 
+@pytest.mark.shows("core-20", "core-63")
 def test_the_same_turn_has_the_same_digest_in_any_process() -> None:
     def run(seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
@@ -589,6 +655,7 @@ requests = st.builds(
 )
 
 
+@pytest.mark.shows("core-2", "core-22")
 @settings(deadline=None, max_examples=300)
 @given(requests, st.lists(rulings, max_size=3))
 def test_a_turn_is_committed_whole_or_not_at_all_and_always_the_same_way(
@@ -662,7 +729,7 @@ values: st.SearchStrategy[JsonValue] = st.recursive(
     ),
     max_leaves=5,
 )
-said = st.lists(st.builds(patch.add, st.just("/log/-"), values) | st.just(patch.copy("/gold", "/ale")), max_size=3)
+said = st.lists(st.builds(patch.add, st.just("/log/-"), values) | st.just(patch.copy("/gold", "/log/-")), max_size=3)
 deeds = st.lists(st.builds(Artifact, st.just("deed"), values), max_size=1)
 
 

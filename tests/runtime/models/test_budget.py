@@ -7,6 +7,7 @@ import pytest
 from footlights import BudgetConfig, BudgetTier, RegistrationError
 
 
+@pytest.mark.shows("gateway-31", "gateway-32")
 def test_the_tiers_are_these() -> None:
     budget = BudgetConfig()
     assert {tier: (budget.max_for_tier(tier), budget.entropy_for_tier(tier)) for tier in BudgetTier} == {

@@ -39,6 +39,7 @@ def told(prompt: Prompt) -> list[JsonValue]:
     return [each.value for each in prompt.exchanges]
 
 
+@pytest.mark.shows("feed-39")
 def test_facts_follow_the_persona_in_the_order_of_the_host() -> None:
     assert fitted(SMALL, FACTS[:2], None).system == "You keep the inn.\npurse: 20 coins\nweather: rain"
 
@@ -118,6 +119,7 @@ def test_what_cannot_be_left_out_does_not_fit() -> None:
         fitted(evolve(SMALL, tools=(offer,)), FACTS, 200)
 
 
+@pytest.mark.shows("gateway-33")
 def test_half_of_the_window_is_for_the_prompt_however_long_the_answer_may_be() -> None:
     assert fitted(evolve(SMALL, max_tokens=4_000), [], 200) == evolve(SMALL, max_tokens=4_000)
 

@@ -39,6 +39,7 @@ def cast() -> Cast:
     return standard_cast(ScriptedModel(script), tools=[tool])
 
 
+@pytest.mark.shows("narration-8", "narration-33")
 @pytest.mark.parametrize("policy", ExecutionPolicy)
 async def test_the_decision_is_recorded_and_sets_the_mode(policy: ExecutionPolicy, quiet_clock: MockClock) -> None:
     decision = decide(MESSAGE, policy)
@@ -79,6 +80,7 @@ async def test_a_turn_without_a_decision_keeps_its_digest(quiet_clock: MockClock
     assert digests[0] == digests[2] != digests[1]
 
 
+@pytest.mark.shows("narration-37")
 async def test_the_decision_is_read_back_from_a_file(tmp_path: Path, quiet_clock: MockClock) -> None:
     decision = decide(MESSAGE, ExecutionPolicy.DENY)
     path = tmp_path / "kept.ledger"

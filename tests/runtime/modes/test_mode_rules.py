@@ -89,6 +89,7 @@ WORK = Classification(kind=IntentKind.EXECUTION, activities=("simulate",), condi
 WORDS = Classification(kind=IntentKind.CONVERSATIONAL)
 
 
+@pytest.mark.shows("narration-35")
 def test_a_classifiers_answer_decides_and_is_recorded_with_its_id() -> None:
     decision = decide("What is a cohort?", ExecutionPolicy.AUTO, classifier=Opinion(WORK))
     assert decision.mode is Mode.EXECUTION
@@ -104,6 +105,7 @@ def test_a_classifier_can_find_no_request_and_the_features_that_were_found_stay_
     assert decision.intent.features
 
 
+@pytest.mark.shows("narration-35")
 @pytest.mark.parametrize(
     ("answer", "became"),
     [

@@ -33,6 +33,7 @@ def candidate(message: str) -> Candidate:
 # -- the record
 
 
+@pytest.mark.shows("narration-5", "narration-41")
 def test_the_record_has_the_intent_and_the_reasons() -> None:
     decision = decide("Delete the old reports, but do not touch the cohort.", ExecutionPolicy.AUTO)
     document = decision.document
@@ -56,6 +57,7 @@ def test_the_record_has_the_intent_and_the_reasons() -> None:
     assert orjson.loads(orjson.dumps(decision.document)) == decision.document
 
 
+@pytest.mark.shows("narration-34")
 def test_bans_and_questions_are_told_apart_from_requests() -> None:
     intent = detect("What is a simulation? Don't search the documents. Evaluate the scenario.")
     assert (intent.kind, intent.rule_ids) == (IntentKind.EXECUTION, ("rule.about", "rule.ban"))
@@ -126,6 +128,7 @@ def test_a_ban_extends_over_or_but_not_over_a_comma() -> None:
     assert candidate("Don't search, simulate 200 people.") is Candidate.EXECUTION
 
 
+@pytest.mark.shows("narration-12")
 @pytest.mark.parametrize(
     "message",
     [
@@ -161,6 +164,7 @@ def test_a_quotation_without_an_end_hides_nothing() -> None:
     assert candidate('Search the archive for "nudges and simulate 200 people') is Candidate.EXECUTION
 
 
+@pytest.mark.shows("narration-96", "narration-97", "narration-98", "narration-99")
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
@@ -180,9 +184,17 @@ def test_there_are_three_reasons_to_ask_first_and_no_other(message: str, reason:
     assert decide(message, ExecutionPolicy.DENY).confirmation is reason
 
 
+@pytest.mark.shows("narration-28", "narration-42")
+def test_a_request_for_different_kinds_of_work_requires_several_passes() -> None:
+    assert Condition.SEVERAL_PASSES in detect("Search the archive for nudges. Simulate 200 people.").conditions
+    assert Condition.SEVERAL_PASSES not in detect("Simulate 200 people.").conditions
+
+
 # -- the stages
 
 
+@pytest.mark.shows("narration-23", "narration-38", "narration-39", "narration-40", "narration-41", "narration-42")
+@pytest.mark.shows("narration-43")
 def test_any_one_condition_requires_execution() -> None:
     assert determine(TALK) == Determination(Candidate.CHAT, ())
     for condition in Condition:
@@ -190,6 +202,7 @@ def test_any_one_condition_requires_execution() -> None:
         assert determine(intent) == Determination(Candidate.EXECUTION, (condition,))
 
 
+@pytest.mark.shows("narration-11", "narration-24")
 @pytest.mark.parametrize(
     ("policy", "asked", "mode"),
     [
@@ -205,11 +218,13 @@ def test_the_policy_alone_decides_what_is_allowed(policy: ExecutionPolicy, asked
     assert authorize(asked, policy) is mode
 
 
+@pytest.mark.shows("narration-4")
 def test_the_single_stages_agree_with_decide() -> None:
     message = "Could you compare the two cohorts?"
     assert conclude(detect(message), ExecutionPolicy.DENY) == decide(message, ExecutionPolicy.DENY)
 
 
+@pytest.mark.shows("narration-46")
 def test_a_policy_can_be_given_by_value_and_an_unknown_one_is_refused() -> None:
     assert conclude(TALK, cast(ExecutionPolicy, "force")).mode is Mode.EXECUTION
     assert authorize(Candidate.CHAT, cast(ExecutionPolicy, "force")) is Mode.EXECUTION

@@ -61,6 +61,7 @@ def strings(value: JsonValue) -> Iterator[str]:
             yield from strings(each)
 
 
+@pytest.mark.shows("narration-36", "narration-64")
 @given(messages, st.sampled_from(ExecutionPolicy))
 def test_the_record_is_deterministic_and_holds_only_ids(message: str, policy: ExecutionPolicy) -> None:
     document = decide(message, policy).document
@@ -68,14 +69,17 @@ def test_the_record_is_deterministic_and_holds_only_ids(message: str, policy: Ex
     assert set(strings(document)) <= VOCABULARY
 
 
+@pytest.mark.shows("narration-6", "narration-48", "narration-50", "narration-51")
 @given(messages)
 def test_deny_never_executes_and_force_always_does(message: str) -> None:
     assert decide(message, ExecutionPolicy.DENY).mode is Mode.CHAT
     assert decide(message, ExecutionPolicy.FORCE).mode is Mode.EXECUTION
     auto = decide(message, ExecutionPolicy.AUTO)
+    assert {decide(message, policy).candidate for policy in ExecutionPolicy} == {auto.candidate}
     assert (auto.mode is Mode.EXECUTION) == (auto.candidate is Candidate.EXECUTION)
 
 
+@pytest.mark.shows("narration-43")
 @given(messages)
 def test_execution_has_a_score_and_a_condition_and_chat_has_neither_nor_a_reason_to_ask(message: str) -> None:
     decision = decide(message, ExecutionPolicy.AUTO)
@@ -85,6 +89,7 @@ def test_execution_has_a_score_and_a_condition_and_chat_has_neither_nor_a_reason
     assert executes or decision.confirmation is None
 
 
+@pytest.mark.shows("narration-37")
 @given(messages)
 def test_the_features_of_a_record_have_names_and_the_strongest_come_first(message: str) -> None:
     features = detect(message).features
@@ -107,6 +112,7 @@ def test_a_message_with_a_veto_never_executes(message: str, ban: str) -> None:
     assert detect(f"{ban} {message}").kind is IntentKind.CONVERSATIONAL
 
 
+@pytest.mark.shows("narration-36")
 def test_other_processes_with_other_hash_seeds_give_the_same_records() -> None:
     program = (
         "import sys, orjson; from footlights.modes import decide, ExecutionPolicy\n"

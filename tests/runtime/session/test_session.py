@@ -65,6 +65,7 @@ def ahead(events: Iterable[StreamEvent]) -> dict[str, int]:
 # -- beginning a turn
 
 
+@pytest.mark.shows("core-44", "core-57", "core-67")
 async def test_the_turn_is_accepted_when_begin_turn_returns(quiet_clock: MockClock) -> None:
     async with tavern() as stage:
         session = stage.start()
@@ -136,6 +137,7 @@ async def test_reject_refuses_while_any_turn_is_open(quiet_clock: MockClock) -> 
         assert session.begin_turn("A beer?", REJECT) == "t1-000002"
 
 
+@pytest.mark.shows("core-62")
 async def test_concurrent_turns_run_beside_each_other_up_to_their_limit(quiet_clock: MockClock) -> None:
     async with tavern(Limits(max_concurrent_turns=2)) as stage:
         session = stage.start()
@@ -153,6 +155,7 @@ async def test_concurrent_turns_run_beside_each_other_up_to_their_limit(quiet_cl
     assert ahead(events) == dict.fromkeys(turns, 0)
 
 
+@pytest.mark.shows("core-62")
 async def test_a_queued_turn_waits_for_every_turn_before_it(quiet_clock: MockClock) -> None:
     async with tavern() as stage:
         session = stage.start()

@@ -36,6 +36,7 @@ def tavern(*, ledger: FlakyLedger | None = None) -> AbstractAsyncContextManager[
     return open_stage(standard_cast(ScriptedModel(lambda _: TALK)), ledger=ledger)
 
 
+@pytest.mark.shows("core-32")
 async def test_a_cancel_after_the_final_event_changes_nothing_about_the_commit(
     quiet_clock: MockClock,
 ) -> None:

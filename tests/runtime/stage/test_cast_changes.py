@@ -97,6 +97,7 @@ async def test_a_turn_keeps_what_it_began_with_also_while_it_waits(quiet_clock: 
         assert (await stage.commit(ACT, "act")).issues[0].code == "strike"
 
 
+@pytest.mark.shows("core-41")
 async def test_rules_that_come_and_go_judge_the_commits_of_the_host(quiet_clock: object) -> None:
     async with open_stage(village({"forging": forging})) as stage:
         assert (await stage.commit(ACT, "act")).commit_outcome is CommitOutcome.OK

@@ -64,6 +64,7 @@ def cast() -> Any:
     return standard_cast(model, world=JsonWorld({"purse": 0}), rules=RuleBook({"pay": pay}))
 
 
+@pytest.mark.shows("core-41")
 async def test_the_host_commits_outside_of_sessions(quiet_clock: object) -> None:
     async with open_stage(cast()) as stage:
         paid = await stage.commit(coins(5), "quest done")

@@ -114,6 +114,7 @@ async def note_types(session: InteractionSession, seen: list[EventType]) -> None
 # -- sessions
 
 
+@pytest.mark.shows("core-56")
 async def test_sessions_are_numbered_unless_the_host_names_them() -> None:
     async with tavern() as stage:
         first, named = stage.start(), stage.start(SessionParams(session_id="inn"))
@@ -142,6 +143,7 @@ async def test_two_stages_cannot_share_a_ledger_and_one_may_follow_another() -> 
         assert stage.epoch == 2
 
 
+@pytest.mark.shows("core-8")
 async def test_a_name_that_comes_back_never_repeats_a_turn_id(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern() as stage:
         numbered = stage.start()

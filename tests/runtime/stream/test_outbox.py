@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import Factory, define, evolve
 
 from footlights import Limits
@@ -47,6 +48,7 @@ class Listener:
 # -- what is kept, joined and dropped
 
 
+@pytest.mark.shows("core-73")
 def test_adjacent_deltas_are_joined_and_nothing_of_them_is_lost() -> None:
     listener, speaker = Listener(), Speaker()
     for word in ("Good ", "evening", "."):
@@ -74,6 +76,7 @@ def test_a_delta_with_an_extensions_data_is_never_joined() -> None:
     ]
 
 
+@pytest.mark.shows("core-70", "core-75")
 def test_what_must_be_delivered_is_never_dropped() -> None:
     listener = Listener(Limits(best_effort_max_events_per_turn=1, max_bytes_per_turn_queue=1))
     speaker = Speaker()
@@ -84,6 +87,7 @@ def test_what_must_be_delivered_is_never_dropped() -> None:
     assert got[1].payload.dropped_seq_ranges == (SeqRange(1, 1),)
 
 
+@pytest.mark.shows("core-71", "core-74")
 def test_the_newest_best_effort_events_go_first() -> None:
     listener = Listener(Limits(best_effort_max_events_per_turn=2))
     speaker = Speaker()
@@ -127,6 +131,7 @@ def test_a_bounded_event_that_cannot_fit_costs_no_other_event() -> None:
     assert (statistics.best_effort_dropped, statistics.bounded_dropped) == (0, 1)
 
 
+@pytest.mark.shows("core-72", "core-76")
 def test_bounded_events_have_a_limit_of_their_own() -> None:
     listener, speaker = Listener(Limits(bounded_max_events_per_turn=2)), Speaker()
     for number in range(4):
@@ -199,6 +204,7 @@ def test_a_backlog_that_was_seen_already_is_nothing_to_catch_up_with() -> None:
     assert (listener.wakes, listener.outbox.take()) == (0, None)
 
 
+@pytest.mark.shows("core-69")
 def test_ten_thousand_tokens_that_are_not_taken_stay_within_the_limits() -> None:
     listener, speaker = Listener(), Speaker()
     listener.put(speaker, TurnAccepted())

@@ -141,6 +141,7 @@ def test_a_line_read_back_is_the_event_with_other_words_of_the_same_length(event
         assert said_again == said
 
 
+@pytest.mark.shows("core-64")
 @pytest.mark.parametrize("mark", [True, None, 0, "", "false", [], {}])
 def test_only_false_marks_a_line_of_a_trace(mark: object) -> None:
     assert not is_trace({"authoritative": mark})

@@ -87,6 +87,7 @@ class Gated(TraceFiles):
 # -- what is written
 
 
+@pytest.mark.shows("core-64", "core-65")
 async def test_a_traced_turn_is_what_a_subscriber_sees_with_its_deltas_joined(tmp_path: Path) -> None:
     async with open_stage(tavern(), trace=tmp_path) as stage:
         events = await take_turn(stage.start(), "A room?")
@@ -119,6 +120,7 @@ async def test_turns_are_written_while_the_stage_is_open(tmp_path: Path, quiet_c
         assert turns_in(lines_of(tmp_path / "interaction_trace.jsonl")) == ["t1-000001"]
 
 
+@pytest.mark.shows("core-66")
 async def test_without_a_trace_nothing_is_written_and_nothing_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def tavern(limits: Limits | None = None, ledger: Ledger | None = None) -> Abstra
     return open_stage(standard_cast(model), limits=limits, ledger=ledger)
 
 
+@pytest.mark.shows("core-60")
 async def test_a_handle_may_be_taken_before_during_and_after_the_turn(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern() as stage:
         session = stage.start()

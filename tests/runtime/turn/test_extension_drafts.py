@@ -36,6 +36,7 @@ def test_a_draft_of_what_is_not_lawful_is_refused(event_type: str, payload: dict
         draft_event(event_type, payload)
 
 
+@pytest.mark.shows("core-52", "core-53")
 def test_a_draft_may_carry_the_extensions_own_data() -> None:
     data = {"mood": ["glad", None, 1.5]}
     event = draft_event("token_delta", {"delta": "!", "ext": {"namespace": "ext.acme.mood", "data": data}})

@@ -142,6 +142,7 @@ FORGERIES = [
 ]
 
 
+@pytest.mark.shows("core-51", "core-52")
 @pytest.mark.parametrize("forgery", FORGERIES)
 async def test_what_is_not_a_workloads_to_say_raises_and_never_reaches_the_stream(forgery: StreamEvent) -> None:
     async def run(context: InteractionContext) -> None:
@@ -243,6 +244,7 @@ async def test_a_workload_knows_its_turn_and_the_world() -> None:
 # -- asking for commits
 
 
+@pytest.mark.shows("feed-14", "core-25")
 async def test_a_request_is_judged_when_the_turn_ends() -> None:
     async def run(context: InteractionContext) -> None:
         context.request_commit(Intent(IntentType.DECISION, "room-3", {"taken": True}))
@@ -252,6 +254,7 @@ async def test_a_request_is_judged_when_the_turn_ends() -> None:
     assert events[-1].payload.commit_outcome is CommitOutcome.OK
 
 
+@pytest.mark.shows("feed-13")
 @pytest.mark.parametrize(
     "intent",
     [
@@ -280,6 +283,7 @@ async def test_a_workload_may_ask_only_so_often() -> None:
 # -- learning of a cancel
 
 
+@pytest.mark.shows("core-50")
 async def test_await_cancel_returns_normally_and_the_next_checkpoint_is_cancelled(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
@@ -395,6 +399,7 @@ def test_a_workload_needs_a_plain_name(name: str) -> None:
     assert manager.names == ()
 
 
+@pytest.mark.shows("core-49")
 def test_two_workloads_cannot_share_a_name() -> None:
     first = Scene(InteractionContext.await_cancel)
     manager = ExtensionManager({"dance": first})

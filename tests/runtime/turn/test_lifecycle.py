@@ -81,6 +81,7 @@ def test_no_state_is_dead(state: TurnState) -> None:
     assert reachable(state) & {TurnState.COMMITTED, TurnState.IN_DOUBT}
 
 
+@pytest.mark.shows("core-31")
 def test_every_path_from_acceptance_has_one_terminal_and_then_one_commit() -> None:
     """A search of every way through the table, told apart by what lies behind."""
     begin: Counts = (TurnState.ACCEPTED, 0, 0)
@@ -98,6 +99,7 @@ def test_every_path_from_acceptance_has_one_terminal_and_then_one_commit() -> No
     assert ends == {(TurnState.COMMITTED, 1, 1), (TurnState.IN_DOUBT, 1, 0)}
 
 
+@pytest.mark.shows("core-33")
 @pytest.mark.parametrize(("terminal", "state"), TERMINALS.items())
 def test_nothing_but_the_commit_follows_a_terminal(terminal: Step, state: TurnState) -> None:
     assert all(steps[terminal] is state for steps in TRANSITIONS.values() if terminal in steps)
@@ -151,6 +153,7 @@ def test_a_stopping_turn_waits_for_every_open_tool() -> None:
     assert [*seen, lifecycle.state] == [TurnState.STOPPING, TurnState.STOPPING, TurnState.STOPPED]
 
 
+@pytest.mark.shows("core-38")
 @pytest.mark.parametrize("ended_before", [False, True])
 def test_a_tool_call_id_is_used_once_in_a_turn(ended_before: bool) -> None:
     lifecycle = using("c1")
@@ -162,6 +165,7 @@ def test_a_tool_call_id_is_used_once_in_a_turn(ended_before: bool) -> None:
     assert (lifecycle.state, lifecycle.open_tools) == before
 
 
+@pytest.mark.shows("core-39")
 @pytest.mark.parametrize(("tool_call_id", "tool_name"), [("c2", "rent_room"), ("c1", "light_fire")])
 def test_a_result_must_name_an_open_call_and_its_tool(tool_call_id: str, tool_name: str) -> None:
     lifecycle = using("c1")

@@ -119,6 +119,7 @@ def facts(turn: Turn) -> object:
 # -- the stream
 
 
+@pytest.mark.shows("core-3", "core-10", "core-11")
 async def test_the_runtime_fills_the_envelope(autojump_clock: trio.testing.MockClock) -> None:
     host = Host()
     turn = host.turn()
@@ -155,6 +156,7 @@ async def test_nothing_said_is_no_event() -> None:
     assert turn.state is TurnState.RUNNING
 
 
+@pytest.mark.shows("core-1", "core-17")
 async def test_the_final_event_carries_the_whole_text_and_no_authority() -> None:
     host, turn = begun()
     for delta in ("Good ", "evening."):
@@ -439,6 +441,7 @@ async def test_a_turn_with_something_open_is_not_finished(before: list[Action]) 
     assert host.told == []
 
 
+@pytest.mark.shows("core-9")
 async def test_settling_is_the_last_event_and_wakes_every_waiter() -> None:
     host, turn = begun()
     turn.finish()

@@ -104,6 +104,8 @@ def executed() -> list[Raw]:
     return run_of(*HOT, *SEARCH, TokenDelta("It rains.", 0), TurnFinal("It rains."), OK, pauses=SILENT)
 
 
+@pytest.mark.shows("narration-102", "narration-103", "narration-104", "narration-106", "narration-108", "narration-110")
+@pytest.mark.shows("narration-111", "narration-113", "narration-117", "narration-123")
 def test_a_run_is_shown_with_plan_steps_activity_and_answer() -> None:
     assert on_paper(executed()).splitlines() == [
         "Plan: The agent will search, with Search shelves, and then answer.",
@@ -125,6 +127,7 @@ def test_a_run_is_shown_with_plan_steps_activity_and_answer() -> None:
     ]
 
 
+@pytest.mark.shows("narration-101")
 def test_a_chat_is_shown_as_words_and_nothing_else() -> None:
     chat = run_of(
         *HOT, TokenDelta("Good ", 0), TokenDelta("evening.", 5), TurnFinal("Good evening."), OK, decision=CHAT
@@ -139,6 +142,7 @@ def test_words_that_end_their_line_get_no_other_end() -> None:
     assert shown.endswith("\n\nHm.\n\nSummary: The run is completed. No tool was run. Steps: 1 completed.\n")
 
 
+@pytest.mark.shows("narration-119", "narration-120")
 def test_a_failed_step_stays_visible_and_the_end_says_so() -> None:
     failed = ToolCallResult("call-1", "search_shelves", False, error=ErrorInfo("tool_error", "No."))
     events = run_of(*HOT, SEARCH[0], failed, TurnInterrupted(InterruptReason.TOOL_ERROR), REFUSED)
@@ -147,6 +151,7 @@ def test_a_failed_step_stays_visible_and_the_end_says_so() -> None:
         assert "The run ended: failed." in shown
 
 
+@pytest.mark.shows("narration-120")
 @pytest.mark.parametrize("decision", [EXECUTION, CHAT])
 def test_a_run_that_failed_says_why(decision: ModeDecision) -> None:
     why = ErrorInfo("model_unreachable", "127.0.0.1:9 cannot be reached (ConnectError).")
@@ -156,11 +161,13 @@ def test_a_run_that_failed_says_why(decision: ModeDecision) -> None:
         assert f"Why ({why.code}): {why.message}" in " ".join(words)
 
 
+@pytest.mark.shows("narration-121")
 def test_a_canceled_chat_keeps_its_words() -> None:
     events = run_of(TokenDelta("Once", 0), TurnInterrupted(InterruptReason.CANCELED), REFUSED, decision=CHAT)
     assert on_paper(events) == "Once\n\nThe run ended: canceled.\n"
 
 
+@pytest.mark.shows("narration-109")
 def test_what_belongs_to_another_step_than_the_last_one_says_so() -> None:
     other = (ToolCallStarted("call-2", "weigh"), ToolCallResult("call-2", "weigh", False))
     shown = on_paper(run_of(SEARCH[0], other[0], SEARCH[1], other[1], TurnFinal(""), OK))
@@ -174,6 +181,7 @@ def test_redaction_is_mentioned() -> None:
     assert "search_shelves: The key is [redacted]. (parts were taken out)" in shown
 
 
+@pytest.mark.shows("narration-115", "narration-116")
 def test_only_a_heartbeat_moves_a_spinner_and_it_leaves_no_trace() -> None:
     shown = in_terminal(executed())
     frames = re.findall("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", shown)
@@ -184,11 +192,24 @@ def test_only_a_heartbeat_moves_a_spinner_and_it_leaves_no_trace() -> None:
     assert "running the tool" not in in_terminal(executed(), width=12), "a spinner never needs a second line"
 
 
+@pytest.mark.shows("narration-95", "narration-112")
 def test_no_label_speaks_of_reasoning() -> None:
     for shown in (on_paper(executed()), in_terminal(executed())):
         assert not re.search("reason|think|chain of thought", shown, re.IGNORECASE)
 
 
+@pytest.mark.shows("narration-100", "narration-105", "narration-122")
+def test_nothing_is_shown_that_did_not_come() -> None:
+    events = executed()
+    assert events[0]["type"] == "mode"
+    assert on_paper(events[:1]) == ""
+    whole = set(on_paper(events).splitlines())
+    shown_of_its_own = {each["type"] for each in events} - {"mode", "heartbeat", "step_start", "step_end", "done"}
+    for kind in shown_of_its_own:
+        assert set(on_paper([each for each in events if each["type"] != kind]).splitlines()) < whole
+
+
+@pytest.mark.shows("narration-114")
 def test_control_characters_never_reach_the_terminal() -> None:
     events = run_of(
         ToolCallStarted("call-1", "look\x1b[2J"),

@@ -8,7 +8,16 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from footlights_transports.cli.screen import EndWords, Line, Loading, PlainScreen, TerminalScreen, Typed, Words
+from footlights_transports.cli.screen import (
+    EndWords,
+    Line,
+    Loading,
+    PlainScreen,
+    TerminalScreen,
+    Typed,
+    Words,
+    printable,
+)
 from footlights_transports.cli.turn_view import Tone, note
 
 PIECES = (
@@ -45,6 +54,12 @@ def terminal_screen(width: int = 60) -> tuple[TerminalScreen, StringIO]:
 
 
 ERASE = "\r\x1b[2K"
+
+
+def test_text_cannot_turn_the_line_around_that_it_stands_in() -> None:
+    # U+202E would show the rest of the line, and what the game says there, from right to left.
+    assert printable("to \u202ethe bank\u2066") == "to \ufffdthe bank\ufffd"
+    assert printable("\u200f\u05e9\u05dc\u05d5\u05dd") == "\u200f\u05e9\u05dc\u05d5\u05dd"
 
 
 def test_a_terminal_shows_the_bar_only_while_loading() -> None:

@@ -161,8 +161,13 @@ async def test_tls_is_spoken_if_the_address_says_so_and_only_to_whom_we_trust() 
         url = f"wss://localhost:{house.listening.port}"
         async with connect(url, tls=ours) as client:
             assert await (await client.start()).cancel() == ()
-        with pytest.raises(ConnectionLost):
+        with pytest.raises(ConnectionLost, match=r"not trusted: .*certificate.*SSL_CERT_FILE"):
             await get_in(url, tls=wary)
+        with pytest.raises(ConnectionLost, match=r"If it speaks TLS, its address begins with wss://\.$"):
+            await get_in(f"ws://localhost:{house.listening.port}")
+    async with open_house() as house:
+        with pytest.raises(ConnectionLost, match=r"does not speak TLS\. Without TLS the address begins with ws://"):
+            await get_in(f"wss://localhost:{house.listening.port}", tls=ours)
 
 
 @pytest.mark.parametrize(

@@ -405,6 +405,7 @@ async def test_a_connection_over_which_nothing_comes_any_more_is_replaced(every_
 # -- consumers that are slow
 
 
+@pytest.mark.shows("core-14")
 async def test_gaps_are_declared(node: str) -> None:
     async with open_house(talker("one ", "two ", "three")) as house, run_js(node, "follow.mjs") as script:
         session = house.stage.start()

@@ -507,6 +507,30 @@ def test_tls_takes_a_certificate_and_its_key(folder: Path) -> None:
     assert load_config(file).tls is not None
 
 
+@pytest.mark.parametrize(
+    ("cert", "key", "flaw"),
+    [
+        ("cert.pem", "other.pem", "the key is not that of the certificate."),
+        ("cert.pem", "locked.pem", "the key is encrypted. The server needs one without a passphrase."),
+        ("cert.pem", "cert.pem", "tls_key has no private key in PEM form."),
+        ("key.pem", "key.pem", "tls_cert has no certificate in PEM form."),
+        ("broken.pem", "key.pem", "the certificate or the key is damaged."),
+        ("cert.pem", "no.pem", "no.pem: No such file or directory."),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_explained(folder: Path, cert: str, key: str, flaw: str) -> None:
+    one, other = trustme.CA().issue_cert("localhost"), trustme.CA().issue_cert("localhost")
+    one.private_key_pem.write_to_path(folder / "key.pem")
+    one.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    other.private_key_pem.write_to_path(folder / "other.pem")
+    (folder / "locked.pem").write_text(
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
+    )
+    (folder / "broken.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    (told,) = problems(written(folder, f'[server]\ntls_cert = "{cert}"\ntls_key = "{key}"'))
+    assert told == f"2: server.tls_cert and tls_key cannot be used: {flaw.replace('no.pem', f'{folder}/no.pem')}"
+
+
 # -- what is wrong, and where
 
 
@@ -591,7 +615,7 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
         (f"world.x = {'[' * 3000}", " has too many nested brackets."),
         (f"{ONE_MODEL}world{'.x' * 3000} = 1", "2: world has too many nested tables."),
         ("[server]\ntls_cert = 'cert.pem'", "1: server needs tls_key too, the path of a file."),
-        ("[server]\ntls_key = 'k'\ntls_cert = 'c'", "3: server.tls_cert and tls_key cannot be used: No such file"),
+        ("[server]\ntls_key = 'k'\ntls_cert = 'c'", "3: server.tls_cert and tls_key cannot be used: "),
         ("[server]\ntls_cert = 'my_game.py'\ntls_key = 'my_game.py'", "2: server.tls_cert and tls_key cannot be used:"),
         ("[cast]\ntools = ['shout']", "2: cast.tools must be a list of import paths, such as mygame.npcs:innkeeper."),
         ("[cast]\nremote_models = 1", "2: cast.remote_models must be true or false."),

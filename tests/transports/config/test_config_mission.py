@@ -43,10 +43,11 @@ def test_a_server_can_be_started_for_a_replay(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("espeak")
 def test_a_folder_for_voices_is_spoken_into(tmp_path: Path) -> None:
-    config = load_config(written(tmp_path, 'voice_folder = "voices"\nreplay = true'))
+    config = load_config(written(tmp_path, 'voice_folder = "voices"\naudio_seconds = 90\nreplay = true'))
     settings = view_of(config, MissionView).settings
     assert isinstance(settings.voice, EspeakVoice)
-    assert settings.replay
+    assert settings.folder == tmp_path / "voices"
+    assert (settings.audio_seconds, settings.replay) == (90, True)
 
 
 @pytest.mark.usefixtures("espeak")

@@ -115,6 +115,7 @@ async def test_the_first_event_of_a_turn_is_that_it_was_accepted(guest: Guest) -
     assert event.payload == TurnAccepted(turns_ahead=0)
 
 
+@pytest.mark.shows("core-5")
 async def test_a_turn_is_delivered_in_order_and_ends_once(guest: Guest) -> None:
     async with guest.subscribe() as stream:
         events = await whole(stream, await guest.begin_turn("Good evening friend"))
@@ -232,6 +233,7 @@ async def test_what_makes_no_sense_is_refused_by_code_and_changes_nothing(
 # -- cancelling
 
 
+@pytest.mark.shows("core-59")
 async def test_a_cancel_wins_once_and_the_turn_is_interrupted(guest: Guest) -> None:
     async with guest.subscribe() as stream:
         turn_id = await guest.begin_turn("Once ~upon a time")
@@ -255,6 +257,7 @@ async def test_a_cancel_that_comes_too_late_changes_nothing(guest: Guest) -> Non
     assert decision.commit_outcome is CommitOutcome.OK
 
 
+@pytest.mark.shows("core-59")
 async def test_canceling_everything_wins_every_open_turn_of_this_session_only(house: House, model: CuedModel) -> None:
     guest, neighbour = await house.start(), await house.start()
     turns = [await guest.begin_turn("~never") for _ in range(3)]
@@ -344,6 +347,7 @@ async def test_what_was_not_said_cannot_have_been_heard(guest: Guest) -> None:
 # -- subscribers
 
 
+@pytest.mark.shows("core-58")
 async def test_every_subscriber_gets_the_same_events(guest: Guest) -> None:
     async with guest.subscribe() as one, guest.subscribe() as two:
         turn_id = await guest.begin_turn("Good evening friend")
@@ -503,6 +507,7 @@ async def test_losing_every_subscriber_is_not_a_cancel(guest: Guest, model: Cued
     assert (await guest.finalize(turn_id)).commit_outcome is CommitOutcome.OK
 
 
+@pytest.mark.shows("core-14")
 async def test_a_subscriber_that_reads_late_gets_the_ranges_that_it_missed(guest: Guest) -> None:
     async with guest.subscribe() as stream:
         turn_id = await guest.begin_turn("word " * 190)
@@ -526,6 +531,7 @@ async def test_leaving_the_loop_early_leaves_the_stream_as_it_is(guest: Guest) -
 # -- sessions
 
 
+@pytest.mark.shows("core-61")
 async def test_closing_interrupts_what_is_open_and_ends_every_stream(guest: Guest) -> None:
     async with guest.subscribe() as stream, guest.subscribe() as other:
         turns = [await guest.begin_turn("Once ~upon") for _ in range(2)]

@@ -50,6 +50,7 @@ def summary(**times: int | None) -> TurnSummary:
     return TurnSummary(session_id="s1", turn_id="t1", outcome="ok", output_tokens=None, **fields)  # type: ignore[arg-type]
 
 
+@pytest.mark.shows("gateway-76")
 async def test_a_turn_is_measured_from_its_acceptance_to_its_commit(quiet_clock: MockClock) -> None:
     metrics = Metrics()
     ledger = FlakyLedger(MemoryLedger(), delay=0.2)
@@ -142,6 +143,7 @@ async def test_cancels_whose_end_is_never_reported_take_bounded_room(monkeypatch
         assert read(metrics, stage)["footlights_turn_cancel_seconds_sum",] == 0.25
 
 
+@pytest.mark.shows("feed-50", "feed-51", "feed-52")
 async def test_claims_to_remember_a_chat_are_counted_and_decide_nothing() -> None:
     metrics = Metrics()
     leaking = ScriptedModel(lambda _: (Say("As we discussed earlier, no. Based on previous messages, no."),))

@@ -310,6 +310,18 @@ class TestCommand:
         assert footlights(monkeypatch, "serve", "--config", file, "--ws-port", "-1") == 2
         assert capsys.readouterr() == ("", sentences)
 
+    def test_a_ledger_that_cannot_be_used_is_found_by_a_check(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        nowhere, other = tmp_path / "no" / "x.ledger", tmp_path / "other"
+        other.write_text("a file that is no ledger")
+        for options, code in ((["--check"], 1), ([], 2)):
+            assert footlights(monkeypatch, "serve", *options, "--ledger", str(nowhere)) == code
+            sentence = f"The ledger {nowhere} cannot be made: there is no such folder. Make it, or name another.\n"
+            assert capsys.readouterr() == ("", sentence)
+        assert footlights(monkeypatch, "serve", "--check", "--ledger", str(other)) == 1
+        assert capsys.readouterr() == ("", f"{other}: The file is not a ledger.\n")
+
     def test_a_port_in_use_is_reported_in_one_sentence(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -425,18 +437,23 @@ async def test_an_edited_world_that_the_ledger_does_not_use_is_warned_of(tmp_pat
             warned.append(server.complaints.read_text())
     assert warned[:2] == ["", ""]
     assert " warning footlights.serve: The initial world of the settings ([world], cast.world_file or " in warned[2]
-    assert "is not used: game.ledger began with another one" in warned[2]
+    assert "is not used: game.ledger took in another one" in warned[2]
     assert "use another ledger (--ledger PATH)" in warned[2]
-    shown = "footlights world patch --ledger game.ledger > patch.json"
-    command = 'footlights world patch patch.json --ledger game.ledger --why "..."'
-    assert f"{shown}; {command}" in warned[2]
-    edit = await trio.run_process([*FOOTLIGHTS, *shown.split()[1:-2]], cwd=tmp_path, capture_stdout=True)
-    (tmp_path / "patch.json").write_bytes(edit.stdout)
+    assert "50" not in warned[2].partition(" warning ")[2]
+    command = 'footlights world patch --ledger game.ledger --config game.toml --why "..."'
+    assert command in warned[2]
+    checked = await trio.run_process(
+        [*FOOTLIGHTS, "serve", "--check"], cwd=tmp_path, capture_stdout=True, capture_stderr=True
+    )
+    assert checked.stdout == b"game.toml: Configuration OK.\n"
+    assert command in checked.stderr.decode()
     patched = await trio.run_process([*FOOTLIGHTS, *shlex.split(command)[1:]], cwd=tmp_path, capture_stdout=True)
     assert patched.stdout.startswith(b"committed ")
     async with open_server(tmp_path, "--config", "game.toml", "--ws-port", "0", "--http-port", "0") as server:
         assert (await request(server.http_port, "GET", "/v1/world"))[1] == {"world": {"purse": 50}}
-    assert "50" not in warned[2].partition(" warning ")[2]
+        assert server.complaints.read_text() == warned[2]  # nothing was added
+    checked = await trio.run_process([*FOOTLIGHTS, "serve", "--check"], cwd=tmp_path, capture_stderr=True)
+    assert checked.stderr == b""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -453,6 +470,11 @@ async def test_a_stop_is_announced_and_after_a_restart_nothing_is_repeated(
             events = await peer.take_until(EventType.COMMIT_FINAL, turn_id)
         assert await server.ended() == 0
         assert server.complaints.read_text() == ""
+        assert server.process.stdout is not None
+        assert (await server.process.stdout.receive_some()).decode().splitlines() == [
+            "Footlights closes. 1 turn runs, and may do so for 0 s. Ctrl-C again ends it at once.",
+            "Footlights is closed.",
+        ]
     assert only(events, TurnInterrupted).reason is InterruptReason.SHUTDOWN
     seen = {turn_id: events[-2].seq}
     async with open_server(tmp_path, *settings) as server, open_peer(server.ws_port, after=seen) as peer:

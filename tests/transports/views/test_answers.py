@@ -59,6 +59,7 @@ async def on_the_board(_: Theatre, audience: Audience) -> None:
     assert (answer.status_code, answer.json().keys()) == (202, {"mission_id", "turn_id"})
 
 
+@pytest.mark.shows("callouts-63")
 @pytest.mark.parametrize("give", [natively, over_http, over_dexi, in_kgent, in_ag_ui, on_the_board])
 async def test_each_view_shows_what_waits_and_can_answer_it(
     tmp_path: Path, give: Callable[[Theatre, Audience], Awaitable[None]]

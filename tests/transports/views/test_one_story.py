@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from footlights import EventType, ToolCallResult, TurnFinal
 from footlights.authority import approval_news, decisions
 from footlights.testing import only as only_payload
@@ -25,6 +27,7 @@ ID = "a-000001"
 WAITS = {"id": ID, "question": QUESTION}
 
 
+@pytest.mark.shows("core-21")
 async def test_a_turn_that_ends_well_is_the_same_story_everywhere(tmp_path: Path) -> None:
     story = await told_of(tmp_path, "Hello there, my friend")
     said = only_payload(story.events, TurnFinal).text
@@ -53,6 +56,7 @@ async def test_a_turn_that_fails_is_the_same_story_everywhere(tmp_path: Path) ->
     assert (story.callouts[0]["event_type"], story.callouts[0]["classification"]) == ("threat_update", "critical")
 
 
+@pytest.mark.shows("feed-43")
 async def test_a_turn_that_is_canceled_is_the_same_story_everywhere(tmp_path: Path) -> None:
     story = await told_of(tmp_path, "Please stay", EventType.TOKEN_DELTA)
     assert story.reason == "canceled"
@@ -114,6 +118,7 @@ async def test_a_tool_that_is_cut_off_is_the_same_story_everywhere(tmp_path: Pat
     ]
 
 
+@pytest.mark.shows("feed-25", "feed-41")
 async def test_a_turn_that_the_rules_refuse_is_the_same_story_everywhere(tmp_path: Path) -> None:
     story = await told_of(tmp_path, "Take the spoon")
     said = only_payload(story.events, TurnFinal).text

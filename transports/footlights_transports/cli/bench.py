@@ -31,19 +31,6 @@ Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a target is missed.")]
 
 
-@app.callback(invoke_without_command=True)
-def bench(
-    compare: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option(metavar="BEFORE AFTER", help="The same as the command `compare`."),
-    ] = None,
-) -> None:
-    """Measure the runtime on this machine, or a server."""
-    if compare is not None:
-        bench_compare(*compare)
-        raise typer.Exit
-
-
 @app.command("core")
 def bench_core(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
     """The kernel in process: plain calls, events a second, memory."""

@@ -1,6 +1,7 @@
 """Screens of `footlights play` and `footlights run`: pieces of output in, text in a terminal or a plain file out.
 
-Every piece is printable: control characters from a model or a tool never reach a terminal.
+Every piece is printable: control characters from a model or a tool never reach a terminal, and none of their text
+turns the direction of what follows it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from footlights_transports.cli.wrapping import Wrapping, wrapped
 if TYPE_CHECKING:
     from typing import TextIO
 
+_BIDIRECTIONAL = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Characters that change the direction of all text up to another one, or to the end of the line."""
 _REPLACED = {
-    **dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), "\N{REPLACEMENT CHARACTER}"),
+    **dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), *_BIDIRECTIONAL), "\N{REPLACEMENT CHARACTER}"),
     ord("\t"): " ",
     ord("\n"): "\n",
 }

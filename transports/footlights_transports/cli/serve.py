@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,7 +94,9 @@ def serve(
         }
         config = load_config(config_file, os.environ, options)
         printing = _development(config) if dev else nullcontext()
+        _check_folder(config.ledger)
         if check:
+            _warn_of_world(config)
             typer.echo(f"{config_file or 'The settings'}: Configuration OK.")
             return
         from footlights_transports.server.serve import serve_here
@@ -103,20 +106,52 @@ def serve(
             gc.freeze()  # what exists now stays
             gc.enable()
 
+        def closing(turns: int) -> None:
+            runs = "1 turn runs" if turns == 1 else f"{turns} turns run"
+            grace = f" {runs}, and may do so for {config.grace:g} s. Ctrl-C again ends it at once."
+            _say(f"Footlights closes.{grace if turns else ''}")
+
         with printing:
-            serve_here(config, announce, lambda: load_config(config_file, os.environ, options, cast=config.cast))
+            reread = partial(load_config, config_file, os.environ, options, cast=config.cast)
+            serve_here(config, announce, reread, closing)
+        _say("Footlights is closed.")
     except ConfigError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1 if check else 2) from None
     except FootlightsError as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(1 if check else 2) from None
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - a traceback contains messages, which may quote text of users
         typer.echo(f"The server failed: {describe(error)}", err=True)
         raise typer.Exit(1) from None
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # who started the server may be gone
+        typer.echo(line)
+
+
+def _check_folder(ledger: Path) -> None:
+    """Raises `InvalidCommand`."""
+    if not ledger.parent.is_dir():
+        raise InvalidCommand(f"The ledger {ledger} cannot be made: there is no such folder. Make it, or name another.")
+
+
+def _warn_of_world(config: Config) -> None:
+    """Say on standard error if the ledger does not use the world of the settings. Raises `InvalidCommand`."""
+    from footlights_transports.cli.ledger.world_patch import is_taken_in
+    from footlights_transports.server.serve import world_not_used
+
+    if not config.ledger.exists():
+        return
+    try:
+        if not is_taken_in(config.ledger, config.cast.world):
+            typer.echo(world_not_used(config), err=True)
+    except FootlightsError as error:
+        raise InvalidCommand(f"{config.ledger}: {error}") from None
 
 
 def _development(config: Config) -> AbstractContextManager[None]:

@@ -44,7 +44,9 @@ class Client:
         result = await self._commands.call("start", fields, again=False)
         given = SessionParams() if params is None else params
         consent = given.remote_models is True
-        return self.session(text_in(result, "session_id"), remote_models=consent, about=given.about)
+        session = self.session(text_in(result, "session_id"), remote_models=consent, about=given.about)
+        session.persona = text_in(result, "persona") if "persona" in result else None
+        return session
 
     async def world(self, path: str = "") -> Any:
         """The part of the world at this JSON pointer, as far as the user may see it. Raises `TooLarge`."""

@@ -9,6 +9,7 @@ the connection breaks inside the handshake.
 
 from __future__ import annotations
 
+import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -248,10 +249,24 @@ async def _shake_hands(address: Address, stream: trio.abc.Stream, *, in_batches:
                 if is_whole or len(body) > _MAX_REFUSAL_BYTES:
                     raise _rejection(status, body)
     except _TCP_ENDED as error:
-        raise ConnectionLost("The connection broke during the handshake.") from error
+        raise ConnectionLost(_why_broken(error.__cause__)) from error
     except ProtocolError:
         raise ConnectionLost("What answers at that address does not speak WebSocket.") from None
-    raise ConnectionLost("The server closed the connection during the handshake.")
+    hint = "" if address.is_secure else " If it speaks TLS, its address begins with wss://."
+    raise ConnectionLost(f"The server closed the connection during the handshake.{hint}")
+
+
+def _why_broken(cause: BaseException | None) -> str:
+    match cause:
+        case ssl.SSLCertVerificationError(verify_message=flaw):
+            return (
+                f"The certificate of the server is not trusted: {flaw.rstrip('.')}. If it is your own, the environment "
+                "variable SSL_CERT_FILE names the file with the certificate of its issuer."
+            )
+        case ssl.SSLError():
+            return "What answers at that address does not speak TLS. Without TLS the address begins with ws://."
+        case _:
+            return "The connection broke during the handshake."
 
 
 def _rejection(status: int, body: bytes) -> FootlightsError:

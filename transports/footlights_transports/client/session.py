@@ -47,6 +47,8 @@ class ClientSession:
         """The consent that is given again if a restarted server has to reopen the session."""
         self.about = about
         """The same for what a game server says about the player."""
+        self.persona: str | None = None
+        """The persona that speaks in turns that name none, if this client started the session."""
         self.commands = commands
         self.is_closed = False
         """Whether this client closed it."""

@@ -43,13 +43,30 @@ def load_tls(source: Source, cert: Path, key: Path) -> ssl.SSLContext:
         context.load_cert_chain(cert, key, password=lambda: b"")
         exposed = exposure(key, OTHERS)  # a group may share certificates: many systems have one for that
     except (OSError, ssl.SSLError) as error:
-        source.complain(
-            ("server", "tls_cert"), f"and tls_key cannot be used: {error.strerror or type(error).__name__}."
-        )
+        source.complain(("server", "tls_cert"), f"and tls_key cannot be used: {_tls_flaw(cert, key, error)}.")
     else:
         if exposed is not None:
             source.complain(("server", "tls_key"), f"names {key}, {exposed}.")
     return context
+
+
+def _tls_flaw(cert: Path, key: Path, error: OSError) -> str:
+    """What OpenSSL does not say about these files, or says in words of its own."""
+    held: list[bytes] = []
+    for path in (cert, key):
+        try:
+            held.append(path.read_bytes())
+        except OSError as unreadable:
+            return f"{path}: {unreadable.strerror or type(unreadable).__name__}"
+    if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+        return "the key is not that of the certificate"
+    if b"-----BEGIN CERTIFICATE-----" not in held[0]:
+        return "tls_cert has no certificate in PEM form"
+    if b"PRIVATE KEY-----" not in held[1]:
+        return "tls_key has no private key in PEM form"
+    if b"ENCRYPTED" in held[1]:
+        return "the key is encrypted. The server needs one without a passphrase"
+    return "the certificate or the key is damaged"
 
 
 def read_policy(source: Source, server: Mapping[str, Any]) -> AccessPolicy:

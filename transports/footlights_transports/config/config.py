@@ -53,6 +53,8 @@ class Config:
     gentle_gc: bool = True
     tls_files: tuple[Path, Path] | None = None
     """The certificate and its key, from which `tls` was made."""
+    file: Path | None = None
+    """The file with the settings."""
     settings: Mapping[str, object] = field(factory=dict[str, object], repr=False)
     """The settings that are set, by section and name, without tokens."""
 
@@ -105,6 +107,7 @@ def load_config(
         views=configured,
         gentle_gc=server["gentle_gc"],
         tls_files=tls_files,
+        file=file,
         settings=_settings(source),
     )
 

@@ -51,13 +51,6 @@ _GLANCE = 0.05
 """Seconds between two checks for open turns during shutdown."""
 SPARE = 5.0
 """Seconds that a shutdown may take besides its known waits, before the process is ended."""
-_OTHER_WORLD = (
-    "The initial world of the settings ([world], cast.world_file or cast.make) is not used: %s began with another one, "
-    "and goes on with what was committed since. To begin with the new world, use another ledger (--ledger PATH), or "
-    "move this one away. To change the old world, stop the server, print the edit as a JSON Patch, and commit that: "
-    'footlights world patch --ledger %s > patch.json; footlights world patch patch.json --ledger %s --why "...". '
-    "Do that once: again it would undo what players changed since, and this warning stays."
-)
 _LAST_WORDS = 1.0
 """Seconds for logging that the process is ended."""
 
@@ -80,17 +73,34 @@ class Opened:
     """How many times the ledger was opened."""
 
 
-def serve_here(config: Config, announce: Callable[[Opened], None], reread: Callable[[], Config] | None = None) -> None:
+def world_not_used(config: Config) -> str:
+    """The warning that the ledger has taken in another initial world, and what to do about it."""
+    file = [] if config.file is None else ["--config", str(config.file)]
+    patch = shlex.join(["footlights", "world", "patch", "--ledger", str(config.ledger), *file])
+    return (
+        "The initial world of the settings ([world], cast.world_file or cast.make) is not used: "
+        f"{config.ledger} took in another one, and goes on with what was committed since. To begin with the new world, "
+        "use another ledger (--ledger PATH), or move this one away. To change the world of this one as the settings "
+        f'were edited, stop the server. This commits the edit, and shows it without --why: {patch} --why "..."'
+    )
+
+
+def serve_here(
+    config: Config,
+    announce: Callable[[Opened], None],
+    reread: Callable[[], Config] | None = None,
+    closing: Callable[[int], None] | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends the process at once. Raises `FootlightsError`.
 
-    At SIGHUP the settings are read again with `reread`, if given. If shutdown takes too long, the process is ended:
-    with 0 if every turn is settled, else with 1.
+    `closing` is called at the first one, with the number of open turns. At SIGHUP the settings are read again with
+    `reread`, if given. If shutdown takes too long, the process is ended: with 0 if every turn is settled, else with 1.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         with _LastResort(_time_to_end(config)) as last_resort:
-            trio.run(_serve_until_signal, config, announce, reread, last_resort)
+            trio.run(_serve_until_signal, config, announce, reread, closing, last_resort)
     finally:
         sys.setswitchinterval(before)
 
@@ -104,6 +114,7 @@ async def _serve_until_signal(
     config: Config,
     announce: Callable[[Opened], None],
     reread: Callable[[], Config] | None,
+    closing: Callable[[int], None] | None,
     last_resort: _LastResort,
 ) -> None:
     stop, token = trio.Event(), trio.lowlevel.current_trio_token()
@@ -119,7 +130,7 @@ async def _serve_until_signal(
 
     before = {number: signal.signal(number, obey) for number in signals}
     beside = collect_gently if config.gentle_gc else None
-    serving = partial(serve, config, announce, stop, watch=last_resort.watch, beside=beside)
+    serving = partial(serve, config, announce, stop, watch=last_resort.watch, beside=beside, closing=closing)
     try:
         if reread is None or not hasattr(signal, "SIGHUP"):
             await serving()
@@ -183,11 +194,12 @@ async def serve(
     beside: Callable[[Stage], Awaitable[None]] | None = None,
     reread: Callable[[], Config] | None = None,
     hangups: AsyncIterable[object] | None = None,
+    closing: Callable[[int], None] | None = None,
 ) -> None:
     """Serve until `stop`. `announce` is called when both servers accept connections. Raises `FootlightsError`.
 
-    `beside` runs from then on, and `watch` from `stop` on, both until the end. At each item of `hangups`, the settings
-    are read again with `reread`.
+    `beside` runs from then on, and `watch` from `stop` on, both until the end. `closing` is called at `stop`, with the
+    number of open turns. At each item of `hangups`, the settings are read again with `reread`.
     """
     metrics, cast = Metrics(), config.cast
     for view in config.views:
@@ -205,8 +217,7 @@ async def serve(
                 ) as stage,
             ):
                 if stage.ignores_world:
-                    quoted = shlex.quote(str(config.ledger))
-                    log.warning(_OTHER_WORLD, config.ledger, quoted, quoted)
+                    log.warning("%s", world_not_used(config))
                 access = SessionAccess(stage, config.policy, watch=metrics)
                 mounts: list[Mount] = await servers.start(run_views, access, config.views)
                 ws = await _listen(servers, partial(serve_ws, access, mounts), config, config.ws_port)
@@ -221,6 +232,8 @@ async def serve(
                 ws.stop_accepting()
                 http.stop_accepting()
                 access.close_doors()
+                if closing is not None:
+                    closing(stage.open_turns)
                 if watch is not None:
                     servers.start_soon(watch, stage)
                 with trio.move_on_after(config.grace):

@@ -54,8 +54,9 @@ class Opening:
     """The number of this opening of the ledger, from 1. Ids contain it, so they are never used again."""
     world: World
     """The last committed world."""
-    genesis_digest: str | None = None
-    """The digest of the world that the ledger began with; None if it does not know."""
+    initial_digest: str | None = None
+    """The digest of the initial world that the ledger took in last: the one that it began with, or an edited one that
+    an operator committed. None if it does not know."""
 
 
 class Ledger(Protocol):

@@ -88,6 +88,7 @@ def _text(output: list[Output]) -> str:
     return "".join(item for item in output if isinstance(item, str))
 
 
+@pytest.mark.shows("gateway-93")
 async def test_tokens_stream_and_the_cost_is_the_models_own_count(model: LocalModel) -> None:
     *words, usage = await _all(model, ROOM)
     assert len(words) > 3

@@ -67,6 +67,7 @@ async def _write(path: Path, commits: int) -> World:
     return world
 
 
+@pytest.mark.shows("core-66")
 @pytest.mark.parametrize("commits", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_thousands_of_commits_replay_to_the_same_world(commits: int, tmp_path: Path) -> None:
     path = tmp_path / "long.ledger"

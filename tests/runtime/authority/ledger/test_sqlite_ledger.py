@@ -378,6 +378,7 @@ async def test_nothing_goes_on_where_the_last_is_not_the_last_that_was_written(w
         await SqliteLedger(written).begin_epoch(EMPTY)
 
 
+@pytest.mark.shows("core-8")
 @pytest.mark.parametrize(
     "statement",
     [

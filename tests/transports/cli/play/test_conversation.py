@@ -331,6 +331,48 @@ async def test_a_server_that_does_not_answer_can_be_left(quiet_clock: MockClock)
     assert screen.left == 1
 
 
+class Away(Gone):
+    """A game on a server that goes away when a turn begins."""
+
+    async def begin_turn(self, *_: object) -> str:
+        self.tell(False)
+        await trio.sleep(5)
+        self.tell(True)
+        return str(await super().begin_turn())
+
+    def watch_connection(self, tell: Callable[[bool], object]) -> None:
+        self.tell = tell
+
+
+async def test_quit_leaves_while_the_server_is_away(quiet_clock: MockClock) -> None:
+    _press, interrupts = trio.open_memory_channel[int](inf)
+    screen, lines = Recorder(), Script("Hello", "", "And you?", " /QUIT ", "never")
+    with trio.fail_after(4):
+        await converse(Away(), lines, screen, interrupts)
+    assert screen.notes(Tone.BAD) == ["connection lost, trying again …", "The server is away. /quit leaves."]
+    assert lines.prompts == ["> "] * 4
+    assert screen.left == 1
+
+
+async def test_who_is_silent_while_the_server_is_away_goes_on_when_it_is_back(quiet_clock: MockClock) -> None:
+    _press, interrupts = trio.open_memory_channel[int](inf)
+    asked: list[float] = []
+
+    class Patient(Script):
+        async def receive(self, prompt: str) -> str | None:
+            if self.prompts:
+                asked.append(trio.current_time())
+                self.prompts.append(prompt)
+                await trio.sleep_forever()
+            return await super().receive(prompt)
+
+    screen, lines = Recorder(), Patient("Hello")
+    with trio.move_on_after(60):
+        await converse(Away(), lines, screen, interrupts)
+    assert screen.notes(Tone.GOOD) == ["connected again"]
+    assert len(asked) == 1, "the line is read no longer when the turn goes on"
+
+
 async def test_a_second_discarded_line_leaves_and_others_do_not(quiet_clock: MockClock) -> None:
     screen, lines = Recorder(), Script(DISCARDED, "/help", DISCARDED, DISCARDED, "Hello")
     await play(lines, screen)

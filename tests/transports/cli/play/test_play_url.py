@@ -60,6 +60,12 @@ async def test_a_server_is_played_like_a_game_of_this_process() -> None:
     assert sum(line.startswith("  ✓ committed c-") for line in lines) == 2
 
 
+async def test_the_persona_of_a_server_has_its_name() -> None:
+    async with open_house(tavern()) as house:
+        done = await played("Hello\n", "--url", f"ws://127.0.0.1:{house.port}")
+    assert "Innkeeper: " in done.stdout.decode()
+
+
 async def test_a_server_shows_what_a_turn_changed_and_why_and_its_world() -> None:
     async with open_house(tavern()) as house:
         said = "I'll take the attic\n/why\nI want to buy the lantern\ny\n/world\n"

@@ -27,7 +27,7 @@ from footlights import (
     WarmState,
 )
 from footlights.authority import Artifact
-from footlights.authority.approval_news import news_ext
+from footlights.authority.artifacts import news_ext
 from footlights.events import EVENT_TYPES, PAYLOAD_TYPES
 from footlights_transports.views.chat_feed.pure.feed import (
     CUT,
@@ -88,11 +88,14 @@ SYSTEM: list[tuple[Payload, str]] = [
 ]
 
 
+@pytest.mark.shows("feed-3", "feed-4", "feed-6", "feed-15", "feed-18", "feed-20")
+@pytest.mark.shows("feed-21", "feed-41")
 @pytest.mark.parametrize(("payload", "sentence"), SYSTEM, ids=lambda it: it if isinstance(it, str) else "")
 def test_events_become_fixed_sentences_of_the_role_system(payload: Payload, sentence: str) -> None:
     assert [(each.role, each.content) for each in messages_of(event(payload), 0.0)] == [(ChatRole.SYSTEM, sentence)]
 
 
+@pytest.mark.shows("feed-23", "feed-43")
 def test_every_reason_for_an_interruption_has_its_sentence() -> None:
     assert INTERRUPTED.keys() == set(InterruptReason)
     for reason in InterruptReason:
@@ -100,6 +103,7 @@ def test_every_reason_for_an_interruption_has_its_sentence() -> None:
         assert (message.role, message.content) == (ChatRole.SYSTEM, INTERRUPTED[reason])
 
 
+@pytest.mark.shows("feed-7")
 def test_a_turn_that_failed_says_why() -> None:
     why = ErrorInfo("model_unreachable", "127.0.0.1:9 cannot be reached (ConnectError).")
     (message,) = messages_of(event(TurnInterrupted(InterruptReason.MODEL_ERROR, "model_unreachable", error=why)), 0.0)
@@ -108,6 +112,7 @@ def test_a_turn_that_failed_says_why() -> None:
     assert message.content == f"The model script takes the place of another. {why.message}"
 
 
+@pytest.mark.shows("feed-17", "feed-24")
 def test_the_agents_words_have_the_role_agent() -> None:
     (message,) = messages_of(event(TurnFinal("I rented you a room. All is committed!")), 0.0)
     assert (message.role, message.content) == (ChatRole.AGENT, "I rented you a room. All is committed!")
@@ -128,12 +133,14 @@ def test_some_events_are_no_message(payload: Payload) -> None:
     assert messages_of(event(payload), 0.0) == []
 
 
+@pytest.mark.shows("feed-19")
 def test_every_kind_of_event_is_a_message_or_left_out_on_purpose() -> None:
     left_out = {TokenDelta, ModelSelected, ModelReady}
     known = {type(payload) for payload, _ in SYSTEM} | {TurnInterrupted, TurnFinal}
     assert known | left_out == set(PAYLOAD_TYPES.values())
 
 
+@pytest.mark.shows("feed-5")
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
@@ -157,6 +164,7 @@ def test_another_artifact_is_named_without_its_data(artifact: Artifact) -> None:
     assert message.content == f"An artifact was kept: {artifact.kind}, {artifact.ref}."
 
 
+@pytest.mark.shows("feed-26")
 def test_a_message_has_three_fields_and_its_time_is_iso() -> None:
     (message,) = messages_of(event(TurnAccepted(), wall_ts=1_700_000_000.5), 0.0)
     assert message.document == {
@@ -177,6 +185,7 @@ def test_the_players_words_have_the_role_user() -> None:
     assert (message.role, message.content) == (ChatRole.USER, "A room?")
 
 
+@pytest.mark.shows("feed-27")
 def test_there_are_exactly_three_roles() -> None:
     assert [role.value for role in ChatRole] == ["system", "agent", "user"]
 
@@ -188,6 +197,7 @@ def messages(*contents: str) -> list[ChatMessage]:
     return [ChatMessage("", ChatRole.USER, content) for content in contents]
 
 
+@pytest.mark.shows("feed-33", "feed-34", "feed-35")
 def test_a_feed_keeps_the_newest_messages() -> None:
     feed = ChatFeed()
     feed.append(messages(*(str(number) for number in range(MAX_MESSAGES + 7))))
@@ -198,6 +208,7 @@ def contents(feed: ChatFeed) -> list[str]:
     return [each.content for each in feed.messages]
 
 
+@pytest.mark.shows("feed-33")
 def test_a_feed_keeps_a_limited_number_of_characters() -> None:
     feed = ChatFeed(max_chars=10)
     feed.append(messages("12345", "678", "90"))
@@ -211,6 +222,7 @@ def test_a_feed_keeps_a_limited_number_of_characters() -> None:
     assert MAX_CHARS > 500_000, "the longest text of a turn has room"
 
 
+@pytest.mark.shows("feed-35")
 def test_a_feed_that_is_dropped_begins_again() -> None:
     feed = ChatFeed(max_chars=10)
     feed.append(messages("1234567890"))

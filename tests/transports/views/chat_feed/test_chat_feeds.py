@@ -86,6 +86,7 @@ async def test_a_feed_begins_with_its_first_read_and_has_no_earlier_history() ->
         ]  # fmt: skip
 
 
+@pytest.mark.shows("feed-21")
 async def test_a_feed_has_the_open_turn_from_its_beginning(quiet_clock: MockClock) -> None:
     async with open_house() as house:
         session = house.stage.start()
@@ -96,6 +97,7 @@ async def test_a_feed_has_the_open_turn_from_its_beginning(quiet_clock: MockCloc
         assert (await house.contents(session))[1:] == ["The turn was canceled.", "Nothing of the turn was committed."]
 
 
+@pytest.mark.shows("feed-47")
 async def test_after_a_drop_a_feed_begins_again() -> None:
     async with open_house() as house:
         session = house.stage.start()
@@ -159,6 +161,7 @@ async def test_a_feed_that_fails_is_gone_and_harms_nothing(caplog: pytest.LogCap
     assert "somebody" not in line
 
 
+@pytest.mark.shows("feed-30")
 async def test_a_feed_ends_with_its_session() -> None:
     async with open_house() as house:
         session = house.stage.start()
@@ -187,6 +190,7 @@ async def test_a_feed_is_an_observer_and_no_subscriber() -> None:
             assert house.feeds.feed(session.session_id) is not None
 
 
+@pytest.mark.shows("feed-30")
 async def test_a_new_session_of_the_same_id_has_a_feed_of_its_own(quiet_clock: MockClock) -> None:
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=SlowLedger()) as house:
         ann = SessionParams(session_id="ann")

@@ -88,6 +88,7 @@ async def next_action(
     return told.prompts, stage.world
 
 
+@pytest.mark.shows("feed-49")
 @pytest.mark.parametrize(
     ("before", "params"),
     [(rent, None), (ask_for_the_lantern, None), (ask_for_the_lantern, YES), (begin_and_leave_open, None)],
@@ -112,6 +113,7 @@ async def test_the_next_action_is_the_same_after_a_restart(
     assert len(restarted[0]) == 2
 
 
+@pytest.mark.shows("feed-49")
 async def test_a_session_that_rested_goes_on_as_if_it_had_not(tmp_path: Path) -> None:
     outcomes = []
     for rests in (False, True):
@@ -155,6 +157,7 @@ async def open_inn(folder: Path) -> AsyncGenerator[tuple[Served, httpx2.AsyncCli
             yield server, client
 
 
+@pytest.mark.shows("feed-32", "feed-46", "feed-47", "feed-48")
 async def test_a_killed_server_restarts_without_its_chat_and_with_everything_else(tmp_path: Path) -> None:
     with trio.fail_after(PATIENCE):
         async with open_inn(tmp_path) as (server, client):

@@ -73,6 +73,7 @@ async def test_begun_turns_of_every_server_are_in_the_chat_and_refused_ones_are_
     assert [each["content"] for each in messages if each["role"] == "user"] == ["by ~another way"]
 
 
+@pytest.mark.shows("feed-11")
 async def test_dropping_a_chat_does_not_affect_the_turn() -> None:
     model = CuedModel()
     async with open_house(model) as house:
@@ -88,6 +89,7 @@ async def test_dropping_a_chat_does_not_affect_the_turn() -> None:
     assert [each["content"] for each in messages] == ["The turn has begun.", "half the rest", "The turn is committed."]
 
 
+@pytest.mark.shows("feed-42", "feed-45")
 async def test_an_approval_is_asked_for_in_the_chat_and_given_by_a_turn() -> None:
     async with open_house(cast=tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as house:
         guest = await house.start()
@@ -145,6 +147,7 @@ async def test_reading_too_often_is_refused() -> None:
         assert refused(await house.client.get(f"{guest.path}/chat")) == (429, "rate_limited")
 
 
+@pytest.mark.shows("feed-28", "feed-32")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 async def test_a_chat_cannot_be_written(method: str) -> None:
     async with open_house() as house:

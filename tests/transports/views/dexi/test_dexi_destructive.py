@@ -43,6 +43,7 @@ def lab(prompts: list[Prompt]) -> Cast:
     return standard_cast(ScriptedModel(script), tools=[delete_simulations], world=world, rules=rules)
 
 
+@pytest.mark.shows("narration-50", "narration-97")
 @pytest.mark.parametrize("stays", [True, False])
 async def test_destructive_work_runs_at_once_and_waits_for_the_answer_of_a_new_run(stays: bool) -> None:
     prompts: list[Prompt] = []
@@ -65,6 +66,7 @@ async def test_destructive_work_runs_at_once_and_waits_for_the_answer_of_a_new_r
         assert house.stage.world["simulations"] == ([1, 2] if stays else [])
 
 
+@pytest.mark.shows("narration-13")
 async def test_destructive_work_under_deny_only_talks() -> None:
     async with open_house(cast=lab([])) as house:
         run = await answer_of(house.client, "/api/chat", {"message": "Delete the simulations.", "session_id": "lab"})

@@ -40,6 +40,7 @@ async def read(script: Script) -> list[Raw]:
     return lawful(events)
 
 
+@pytest.mark.shows("narration-53")
 async def test_node_s_event_source_reads_a_run() -> None:
     found = nodes_with_event_source()
     if not found:
@@ -52,6 +53,7 @@ async def test_node_s_event_source_reads_a_run() -> None:
                 assert await read(script) == events
 
 
+@pytest.mark.shows("narration-53")
 @pytest.mark.parametrize("node", nodes())
 async def test_an_npm_parser_reads_a_run(node: str, tmp_path: Path) -> None:
     folder = with_packages(tmp_path, JS / "event_parser.mjs", JS / "script.mjs")

@@ -260,6 +260,8 @@ def test_the_matrix_is_complete() -> None:
     assert len({_name(row) for row in ROWS}) == len(ROWS)
 
 
+@pytest.mark.shows("narration-1", "narration-8", "narration-24", "narration-30", "narration-32", "narration-33")
+@pytest.mark.shows("narration-44", "narration-45", "narration-47", "narration-55", "narration-124")
 @pytest.mark.parametrize("row", ROWS, ids=map(_name, ROWS))
 async def test_every_row_has_its_exact_sequence_of_events(row: Row, quiet_clock: MockClock) -> None:
     endpoint, policy, message, streaming, cancels, expected = row

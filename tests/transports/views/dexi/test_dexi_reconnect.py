@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # -- reconnecting
 
 
+@pytest.mark.shows("narration-82")
 async def test_a_client_can_disconnect_and_reconnect(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
         run_id = await begin(house, SLOW)
@@ -51,6 +52,7 @@ async def test_a_client_can_disconnect_and_reconnect(quiet_clock: MockClock) -> 
     assert lawful(first + rest, replayed=True)[-1]["outcome"] == "completed"
 
 
+@pytest.mark.shows("narration-56")
 async def test_a_client_can_reconnect_after_any_event(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
         whole = await answer_of(house.client, INVOKE, WORK)
@@ -62,6 +64,7 @@ async def test_a_client_can_reconnect_after_any_event(quiet_clock: MockClock) ->
         assert (end.status_code, end.content) == (204, b""), "there is nothing to come back for"
 
 
+@pytest.mark.shows("narration-81")
 async def test_a_late_reader_skips_a_heartbeat_that_comes_too_soon(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
         run_id = await begin(house, SLOW)
@@ -77,6 +80,7 @@ async def test_a_late_reader_skips_a_heartbeat_that_comes_too_soon(quiet_clock: 
     lawful(missed + live + rest, replayed=True)
 
 
+@pytest.mark.shows("narration-21")
 async def test_a_silent_chat_is_kept_alive_with_comments(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency(), wire_limits=WireLimits(keep_alive=3)) as house:
         run_id = await begin(house, SLOW, "/api/chat")
@@ -106,6 +110,7 @@ async def test_a_finished_run_is_not_canceled(quiet_clock: MockClock) -> None:
             assert (answer.status_code, answer.json()) == (200, {"canceled": False})
 
 
+@pytest.mark.shows("narration-125")
 async def test_the_description_of_a_run_has_its_session_turn_and_decision(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
         run_id = await begin(house, SLOW)

@@ -32,6 +32,7 @@ async def recalled(house: House, run_id: str, last_id: int | None = None) -> lis
     return await stream_of(house.client, f"/api/runs/{run_id}/events", headers=headers)
 
 
+@pytest.mark.shows("narration-56", "narration-125")
 @pytest.mark.parametrize("session_id", [None, "inn"])
 @pytest.mark.parametrize(
     ("said", "outcome", "summary"),

@@ -110,6 +110,7 @@ async def test_a_host_can_set_hints_and_the_chat_agent(quiet_clock: MockClock) -
     assert "tool_start" not in types(events), "the porter has no tools"
 
 
+@pytest.mark.shows("narration-49")
 async def test_what_is_denied_says_so_to_a_person_and_the_hint_for_a_client_is_beside_it(
     quiet_clock: MockClock,
 ) -> None:
@@ -125,6 +126,7 @@ async def test_what_is_denied_says_so_to_a_person_and_the_hint_for_a_client_is_b
     assert talk.answer()["allow"] is None
 
 
+@pytest.mark.shows("narration-126")
 @pytest.mark.parametrize(
     ("policy", "agent", "told"),
     [
@@ -158,6 +160,7 @@ async def test_the_model_is_told_what_it_may_do_and_what_was_not_done(
         assert each in fact
 
 
+@pytest.mark.shows("narration-23", "narration-40")
 async def test_a_message_that_names_a_tool_of_the_cast_asks_for_it(quiet_clock: MockClock) -> None:
     async with open_stage(agency()) as stage, keeping(stage) as runs:
         name = stage.tools[0]

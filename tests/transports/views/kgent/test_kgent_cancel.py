@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
 from footlights import ModelError, RateLimitError, WarmState, open_stage
@@ -74,6 +75,7 @@ def explore(make_model: Callable[[], Model], whole: str) -> set[tuple[str, ...]]
     return outcomes
 
 
+@pytest.mark.shows("gateway-25", "gateway-43", "gateway-44", "gateway-87")
 def test_a_turn_canceled_anywhere_leaves_a_complete_dialogue_or_nothing() -> None:
     assert explore(thoughtful, SAID) == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
 
@@ -102,6 +104,7 @@ def test_a_waiting_turn_canceled_anywhere_leaves_a_complete_dialogue_or_nothing(
     assert outcomes == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
 
 
+@pytest.mark.shows("gateway-25")
 def test_the_reader_may_be_canceled_anywhere() -> None:
     """Its turn is canceled with it, nothing partial is recorded, and the next dialogue can run."""
     kept: set[int] = set()

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 # -- the contracts of the seed, by their names
 
 
+@pytest.mark.shows("gateway-10", "gateway-22", "gateway-24", "gateway-39", "gateway-70", "gateway-71")
 async def test_complete_dialogue_emits_speech_turn() -> None:
     async with open_room() as room:
         await talk(room.conversation, PRECOMPUTED["input"]["content"], DialogueMode(PRECOMPUTED["input"]["mode"]))
@@ -69,6 +70,7 @@ async def test_complete_dialogue_emits_speech_turn() -> None:
         assert turn.content == PRECOMPUTED["output"]["content"]
 
 
+@pytest.mark.shows("gateway-6", "gateway-13", "gateway-69")
 async def test_chunks_monotonic_sequence() -> None:
     async with open_room() as room:
         events = [event async for event in room.conversation.dialogue_stream("test")]
@@ -77,6 +79,7 @@ async def test_chunks_monotonic_sequence() -> None:
         assert len(sequences) == len(set(sequences))
 
 
+@pytest.mark.shows("gateway-12")
 async def test_stream_content_identity(quiet_clock: MockClock) -> None:
     async with open_room(saying(pace=0.1)) as room:
         events = await talk(room.conversation)
@@ -87,6 +90,7 @@ async def test_stream_content_identity(quiet_clock: MockClock) -> None:
 # -- events
 
 
+@pytest.mark.shows("gateway-11", "gateway-24", "gateway-87")
 async def test_the_message_event_repeats_the_turn() -> None:
     async with open_room() as room:
         first, second = await talk(room.conversation), await talk(room.conversation, mode=DialogueMode.ADVISE)
@@ -104,6 +108,7 @@ async def test_the_message_event_repeats_the_turn() -> None:
         assert [each["id"] for each in room.conversation.mirror.join().take()] == [one.id, other.id]
 
 
+@pytest.mark.shows("gateway-9", "gateway-48")
 @pytest.mark.parametrize("buffer_chunks", [1, 2, 5, 100])
 async def test_buffer_chunks_pieces_are_one_chunk(buffer_chunks: int, quiet_clock: MockClock) -> None:
     async with open_room(saying(pace=0.1), ChatFluxConfig(buffer_chunks=buffer_chunks)) as room:
@@ -111,6 +116,7 @@ async def test_buffer_chunks_pieces_are_one_chunk(buffer_chunks: int, quiet_cloc
         assert payload(events, "done")["total_chunks"] == len(ANSWERED.split()) // buffer_chunks + 1
 
 
+@pytest.mark.shows("gateway-47", "gateway-70")
 @pytest.mark.parametrize(("buffer_chunks", "thoughts"), [(4, 3), (5, 2)])
 async def test_emit_thoughts_adds_thoughts_and_still_one_speech(
     buffer_chunks: int, thoughts: int, quiet_clock: MockClock
@@ -125,6 +131,7 @@ async def test_emit_thoughts_adds_thoughts_and_still_one_speech(
         assert len({each.id for each in turns}) == 2 * (thoughts + 1)
 
 
+@pytest.mark.shows("gateway-22")
 async def test_a_failed_dialogue_leaves_no_thoughts(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(emit_thoughts=True, buffer_chunks=1)
     async with open_room(saying(Say("Well, I"), Fail(ModelError("no")), pace=0.1), config) as room:
@@ -138,6 +145,7 @@ async def test_an_empty_answer_is_complete() -> None:
         assert room.speeches == [""]
 
 
+@pytest.mark.shows("gateway-36")
 async def test_timestamps_never_go_back() -> None:
     times = iter(range(1_000, 0, -1))
     async with open_room(wall_clock=lambda: float(next(times))) as room:
@@ -146,6 +154,7 @@ async def test_timestamps_never_go_back() -> None:
         assert [each.timestamp for each in room.conversation.trace.events] == [1_000.0, 1_000.0]
 
 
+@pytest.mark.shows("gateway-27")
 async def test_a_slow_reader_gets_the_whole_text() -> None:
     limits = Limits(best_effort_max_events_per_turn=2)
     async with open_room(saying(Flood("word ", 500)), ChatFluxConfig(buffer_chunks=1), limits=limits) as room:
@@ -173,6 +182,7 @@ async def test_a_detached_reader_subscribes_again(quiet_clock: MockClock) -> Non
 # -- order
 
 
+@pytest.mark.shows("gateway-86")
 async def test_dialogues_of_a_conversation_run_one_after_the_other() -> None:
     async with open_room() as room, trio.open_nursery() as nursery:
         order: list[str] = []
@@ -201,6 +211,7 @@ async def test_more_dialogues_than_may_wait_are_refused(quiet_clock: MockClock) 
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT", "the wait was the truth"
 
 
+@pytest.mark.shows("gateway-4", "gateway-85")
 async def test_a_conversation_flows_drains_and_stops(quiet_clock: MockClock) -> None:
     async with open_room(saying(Say("Well,"), Pause(1), Say(" yes."))) as room, trio.open_nursery() as nursery:
         conversation = room.conversation
@@ -232,6 +243,7 @@ async def test_a_dormant_conversation_stops_at_once() -> None:
 # -- failures
 
 
+@pytest.mark.shows("gateway-35")
 async def test_an_empty_message_is_invalid() -> None:
     async with open_room() as room:
         error, _ = await talk(room.conversation, "   ")
@@ -247,6 +259,7 @@ async def test_a_message_that_is_not_text_is_invalid(message: Any) -> None:
         assert payload(await talk(room.conversation, message), "error")["code"] == "INVALID_MESSAGE"
 
 
+@pytest.mark.shows("gateway-6")
 async def test_a_mode_may_be_named() -> None:
     async with open_room() as room:
         named: Any = "advise"
@@ -265,6 +278,7 @@ async def test_a_full_stage_is_a_rate_limit() -> None:
         assert payload(await talk(room.conversation), "error")["code"] == "RATE_LIMITED"
 
 
+@pytest.mark.shows("gateway-50")
 async def test_an_answer_that_takes_too_long_is_a_timeout(quiet_clock: MockClock) -> None:
     async with open_room(saying(Say("Well,"), Pause(31), Say("never."))) as room:
         began = trio.current_time()
@@ -276,6 +290,7 @@ async def test_an_answer_that_takes_too_long_is_a_timeout(quiet_clock: MockClock
         assert room.conversation.trace.events == ()
 
 
+@pytest.mark.shows("gateway-50")
 async def test_stream_timeout_is_what_the_config_says(quiet_clock: MockClock) -> None:
     async with open_room(saying(Pause(3), Say("Yes.")), ChatFluxConfig(stream_timeout=2.0)) as room:
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT"
@@ -336,6 +351,7 @@ async def test_a_stalled_model_is_a_timeout(quiet_clock: MockClock) -> None:
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT"
 
 
+@pytest.mark.shows("gateway-103")
 async def test_a_failing_model_without_a_template_is_unavailable() -> None:
     async with open_room(saying(Fail(ModelError("down")))) as room:
         events = await talk(room.conversation)
@@ -395,6 +411,7 @@ async def test_leaving_a_dialogue_early_cancels_its_turn(quiet_clock: MockClock)
 # -- templates
 
 
+@pytest.mark.shows("gateway-92")
 async def test_a_template_answers_small_talk_without_a_model() -> None:
     async with open_room(saying(Fail(ModelError("down"))), templates=STANDARD_TEMPLATES) as room:
         async with room.session.subscribe() as native:
@@ -413,6 +430,7 @@ async def test_a_template_answers_small_talk_without_a_model() -> None:
         assert room.conversation.trace.events[0].source == "kgent-template"
 
 
+@pytest.mark.shows("gateway-102")
 @pytest.mark.parametrize("mode", DialogueMode)
 async def test_a_template_is_the_fallback_when_no_model_can_answer(mode: DialogueMode) -> None:
     async with open_room(saying(Fail(ModelError("down"))), templates=STANDARD_TEMPLATES) as room:
@@ -437,6 +455,7 @@ async def test_an_uncommitted_empty_answer_has_one_final_chunk_and_no_template()
         assert payload(events, "error")["code"] == "LLM_UNAVAILABLE"
 
 
+@pytest.mark.shows("gateway-102")
 async def test_a_template_answers_when_the_model_cannot_load() -> None:
     model = saying(Say("never"))
     model.cool()
@@ -445,6 +464,7 @@ async def test_a_template_answers_when_the_model_cannot_load() -> None:
         assert payload(await talk(room.conversation), "message")["template"] == "fallback"
 
 
+@pytest.mark.shows("gateway-98")
 async def test_a_model_rate_limit_is_retried_with_backoff(quiet_clock: MockClock) -> None:
     asked: list[float] = []
 
@@ -473,6 +493,7 @@ async def test_a_retry_ends_with_its_session(quiet_clock: MockClock) -> None:
         assert payload(told, "error")["code"] == "SESSION_EXPIRED"
 
 
+@pytest.mark.shows("gateway-99")
 async def test_a_lasting_model_rate_limit_falls_back_to_a_template(quiet_clock: MockClock) -> None:
     model = saying(Fail(RateLimitError("later")))
     async with open_room(model, templates=STANDARD_TEMPLATES) as room:
@@ -500,6 +521,7 @@ class Words:
         return [Flood("word ", self.number)]
 
 
+@pytest.mark.shows("gateway-91")
 async def test_a_message_gets_the_tier_that_it_is_worth() -> None:
     script = Words(1)
     async with open_room(scripted(script), budget=SMALL) as room:
@@ -509,6 +531,7 @@ async def test_a_message_gets_the_tier_that_it_is_worth() -> None:
     assert script.allowed == [10, 2, 20]
 
 
+@pytest.mark.shows("gateway-51")
 async def test_entropy_budget_bounds_the_tier_of_one_dialogue() -> None:
     for entropy, allowed in ((0.08, 20), (0.07, 10), (0.03, 2)):
         script = Words(1)
@@ -518,6 +541,7 @@ async def test_entropy_budget_bounds_the_tier_of_one_dialogue() -> None:
         assert script.allowed == [allowed, allowed]
 
 
+@pytest.mark.shows("gateway-101")
 async def test_a_session_with_few_tokens_whispers_before_it_is_refused(quiet_clock: MockClock) -> None:
     script = Words(100)
     config = ChatFluxConfig(session_tokens=15, session_tokens_seconds=150)

@@ -39,6 +39,7 @@ def saying(*lines: Any) -> ScriptedModel:
     return ScriptedModel(lambda _: lines)
 
 
+@pytest.mark.shows("gateway-23", "gateway-54", "gateway-56", "gateway-57", "gateway-58", "gateway-60")
 async def test_the_payloads_of_a_dialogue() -> None:
     async with open_chat_house() as house, observe(house) as observer, perturb(house) as sender:
         await sender.send(mode="advise", correlation_id="client-uuid-123")
@@ -60,6 +61,7 @@ async def test_the_payloads_of_a_dialogue() -> None:
         assert sender.frames == []
 
 
+@pytest.mark.shows("gateway-38")
 async def test_mode_and_correlation_id_have_defaults() -> None:
     async with open_chat_house() as house, observe(house) as observer, perturb(house) as sender:
         await sender.send()
@@ -68,6 +70,7 @@ async def test_mode_and_correlation_id_have_defaults() -> None:
         assert only(frames, "message")[0]["mode"] == "reflect"
 
 
+@pytest.mark.shows("gateway-56")
 async def test_all_observers_get_the_same_events() -> None:
     async with open_chat_house() as house, observe(house) as one, observe(house) as other, perturb(house) as sender:
         for name in ("a", "b"):
@@ -75,6 +78,7 @@ async def test_all_observers_get_the_same_events() -> None:
             assert await one.hear(name) == await other.hear(name)
 
 
+@pytest.mark.shows("gateway-3", "gateway-53")
 async def test_the_version_and_the_handles_are_published() -> None:
     async with open_chat_house() as house, connect(house, "/observe/default") as client:
         told = dict(client.socket.handshake_headers)
@@ -104,6 +108,7 @@ async def test_a_native_subscriber_sees_the_same_turn() -> None:
 # -- the five errors
 
 
+@pytest.mark.shows("gateway-64")
 async def test_invalid_message() -> None:
     async with open_chat_house() as house, perturb(house) as sender:
         await sender.send_raw("no object")
@@ -124,6 +129,7 @@ async def test_a_correlation_id_that_was_used_is_invalid() -> None:
         assert (await sender.refusal("a"))["code"] == "INVALID_MESSAGE"
 
 
+@pytest.mark.shows("gateway-59", "gateway-61")
 async def test_rate_limited_by_the_tokens_of_a_session() -> None:
     budget = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
     config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)
@@ -147,6 +153,7 @@ async def test_rate_limited_by_the_tokens_of_a_session() -> None:
         assert [await sender.receive() for _ in range(2)] == observer.told("b"), "who asked is told too"
 
 
+@pytest.mark.shows("gateway-83")
 async def test_rate_limited_by_the_messages_of_a_client() -> None:
     config = ChatFluxConfig(messages_per_minute=1, message_burst=2)
     async with open_chat_house(config=config) as house, observe(house) as observer, perturb(house) as sender:
@@ -215,6 +222,7 @@ async def test_invalid_frames_count_for_the_rate_limit() -> None:
         assert (await sender.receive())["payload"]["code"] == "RATE_LIMITED"
 
 
+@pytest.mark.shows("gateway-77")
 async def test_only_messages_of_clients_with_consent_are_stored(tmp_path: Path) -> None:
     store = ContentStore(tmp_path, [new_key()])
     async with open_chat_house(keeper=store) as house, observe(house) as observer:
@@ -231,6 +239,7 @@ async def test_only_messages_of_clients_with_consent_are_stored(tmp_path: Path) 
     assert [each.said for each in await store.read("diary")] == ["I did."]
 
 
+@pytest.mark.shows("gateway-62")
 async def test_stream_timeout() -> None:
     config = ChatFluxConfig(stream_timeout=0.01)
     model = saying(Say("Well,"), Stall())
@@ -241,6 +250,7 @@ async def test_stream_timeout() -> None:
         assert text(frames) == "Well,"
 
 
+@pytest.mark.shows("gateway-63")
 async def test_llm_unavailable() -> None:
     model = saying(Say("Well,"), Fail(ModelError("down")))
     async with open_chat_house(model) as house, observe(house) as observer, perturb(house) as sender:
@@ -257,6 +267,7 @@ async def test_session_expired_during_an_answer() -> None:
         assert only(await observer.hear("a"), "error")[0]["code"] == "SESSION_EXPIRED"
 
 
+@pytest.mark.shows("gateway-65")
 async def test_session_expired_before_a_message_and_a_new_one_after_a_reconnect() -> None:
     async with open_chat_house() as house, perturb(house) as sender:
         (session_id,) = [each.session_id for _, each in house.access.open_sessions()]
@@ -273,6 +284,7 @@ async def test_session_expired_before_a_message_and_a_new_one_after_a_reconnect(
 # -- access
 
 
+@pytest.mark.shows("gateway-54")
 async def test_an_unknown_agent_is_refused() -> None:
     async with open_chat_house() as house:
         for path in (
@@ -342,6 +354,7 @@ async def test_a_foreign_session_cannot_be_entered() -> None:
         assert names == ["ann:mine", "bob:ann:mine"]
 
 
+@pytest.mark.shows("gateway-78")
 @pytest.mark.parametrize("query", ["", "?remote_models=0"])
 async def test_consent_of_one_client_sends_no_text_of_another_to_a_remote_model(query: str) -> None:
     told: list[str] = []
@@ -432,6 +445,7 @@ async def test_without_a_gateway_its_paths_do_not_exist() -> None:
 # -- coming back
 
 
+@pytest.mark.shows("gateway-100")
 async def test_an_observer_that_comes_back_gets_the_rest() -> None:
     model = HeldModel()
     config = ChatFluxConfig(buffer_chunks=1)
@@ -460,6 +474,7 @@ async def test_an_observer_that_comes_back_gets_the_rest() -> None:
         assert whole.frames == []
 
 
+@pytest.mark.shows("gateway-100")
 async def test_an_observer_dropped_at_any_point_gets_the_rest_once() -> None:
     """For a completed dialogue, a failed one, and one of a template."""
     model = ScriptedModel(
@@ -482,6 +497,7 @@ async def test_an_observer_dropped_at_any_point_gets_the_rest_once() -> None:
                     assert await again.receive() == expected
 
 
+@pytest.mark.shows("gateway-75")
 async def test_a_correlation_id_is_forgotten_with_its_session() -> None:
     async with open_chat_house() as house, perturb(house, "?session=mine") as sender:
         async with observe(house) as observer:

@@ -248,6 +248,7 @@ async def test_the_send_timeout_applies_to_each_piece(quiet_clock: MockClock) ->
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.shows("gateway-52")
 async def test_a_ping_follows_an_interval_without_events(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
 from footlights.authority.digest import digest
@@ -107,6 +108,7 @@ async def dialogue(sender: Client, observer: Client, said: str, name: str) -> li
     return await observer.hear(f"{CORRELATION}-{name}")
 
 
+@pytest.mark.shows("gateway-72")
 async def test_a_server_leaves_no_text_of_a_chat_behind(tmp_path: Path) -> None:
     folder, key = tmp_path / "server", new_key()
     folder.mkdir()

@@ -62,6 +62,7 @@ async def text_of(responder: Responder) -> list[str]:
         return [piece async for piece in stream]
 
 
+@pytest.mark.shows("gateway-2", "gateway-8")
 async def test_a_dialogue_stream_is_the_text_of_the_answer(quiet_clock: MockClock) -> None:
     async with open_room(saying(pace=0.1)) as room:
         assert "".join(await text_of(room.responder)) == ANSWERED
@@ -95,6 +96,7 @@ async def test_a_dialogue_stream_ends_with_its_session() -> None:
             await anext(stream)
 
 
+@pytest.mark.shows("gateway-95")
 async def test_the_persona_of_the_mode_speaks_if_there_is_one() -> None:
     def script(prompt: Prompt) -> list[Line]:
         return [Say(prompt.system)]

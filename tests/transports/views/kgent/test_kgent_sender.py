@@ -62,6 +62,7 @@ async def open_client(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.shows("gateway-61")
 @pytest.mark.parametrize(
     ("tokens_seconds", "burst", "told"),
     [

@@ -104,6 +104,7 @@ async def perform(sender: Sender, name: str) -> Dialogue:
     return dialogue
 
 
+@pytest.mark.shows("gateway-84")
 async def test_a_conversation_lasts_as_long_as_its_session(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         first = gateway.enter(ANN, "default", PerturbQuery())
@@ -117,6 +118,7 @@ async def test_a_conversation_lasts_as_long_as_its_session(quiet_clock: MockCloc
         assert gateway.enter(ANN, "default", PerturbQuery()).conversation is not conversation
 
 
+@pytest.mark.shows("gateway-75")
 async def test_a_session_is_forgotten_when_it_ends(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         sender = gateway.enter(ANN, "default", PerturbQuery())
@@ -138,6 +140,7 @@ async def test_a_session_is_forgotten_when_it_ends(quiet_clock: MockClock) -> No
             sender.perturb(said("c"))
 
 
+@pytest.mark.shows("gateway-77")
 async def test_dialogues_are_forgotten_with_their_session_despite_an_observer(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         sender = gateway.enter(ANN, "default", PerturbQuery())
@@ -238,6 +241,7 @@ async def test_an_unexpected_failure_ends_one_dialogue(
 # -- stored content
 
 
+@pytest.mark.shows("gateway-77")
 async def test_nothing_is_stored_without_consent() -> None:
     notebook = Notebook()
     async with open_gateway(keeper=notebook) as gateway:
@@ -305,6 +309,7 @@ async def test_completed_dialogues_are_stored_with_consent(quiet_clock: MockCloc
     assert notebook.kept == [("ann:diary", "t1-000001", SECRET, "Well.")]
 
 
+@pytest.mark.shows("gateway-74")
 async def test_a_failing_store_is_logged_without_content(
     caplog: pytest.LogCaptureFixture, quiet_clock: MockClock
 ) -> None:

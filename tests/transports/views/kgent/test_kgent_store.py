@@ -42,6 +42,7 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
+@pytest.mark.shows("gateway-73")
 async def test_content_is_read_in_order_and_only_with_a_key(tmp_path: Path) -> None:
     store = ContentStore(tmp_path / "kept", [new_key()])
     for each in (FIRST, OTHER, SECOND):
@@ -271,6 +272,7 @@ def test_keys_come_from_a_file_the_newest_first(tmp_path: Path) -> None:
             keys_from_file(path)
 
 
+@pytest.mark.shows("gateway-80")
 @pytest.mark.parametrize("mode", [0o640, 0o604])
 def test_a_key_file_that_other_users_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     file, key = tmp_path / "content.keys", new_key()

@@ -9,22 +9,35 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from footlights import CommitOutcome, Limits, MemoryLedger, SessionParams, TurnParams, open_stage
+from footlights import (
+    CommitFinal,
+    CommitOutcome,
+    Limits,
+    MemoryLedger,
+    SessionParams,
+    ToolContext,
+    TurnParams,
+    open_stage,
+    tool,
+)
+from footlights.authority import RuleBook, accept, patch
+from footlights.authority.record import commit_final
 from footlights.errors import LedgerUnavailable, SessionClosed
-from footlights.testing import cancel_everywhere, take_turn
+from footlights.testing import cancel_everywhere, only, take_turn
 from footlights.testing.faults import FlakyLedger
-from footlights_actors import Fail, Say, ScriptedModel, Stall, standard_cast
+from footlights_actors import Call, Fail, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.views.mission import caller as caller_module
 from footlights_transports.views.mission.announcer import Announcement, Announcer
 from footlights_transports.views.mission.caller import Caller
+from footlights_transports.views.mission.pure.raised import RaisedEvent, raise_events
 from tests.kit.callouts import LISTENING, clock_ms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
     from footlights import Cast, InteractionSession, Prompt, Stage
-    from footlights.authority import CommitRecord
+    from footlights.authority import CommitRecord, Ruling
     from footlights.testing.trial import Trial
     from footlights_actors import Line
     from footlights_transports.views.mission.pure.payload import UtilityPayload
@@ -96,6 +109,52 @@ async def test_turns_are_called_out_as_they_end(quiet_clock: trio.testing.MockCl
     assert not any("secret" in each.payload.text.block for each in told)
 
 
+@tool
+async def ring(*, context: ToolContext) -> str:
+    """Ring the bell."""
+    await trio.lowlevel.checkpoint()
+    bell = RaisedEvent("timer_update", "info", "confirmed", "The bell has rung.", next_action="Come in now.")
+    context.request_commit(bell.intent(context.tool_call_id))
+    return "rung"
+
+
+def watch(_: object, intents: object) -> Ruling:
+    guard = RaisedEvent("threat_update", "warn", "hypothesis", "The guard may have heard that.")
+    return accept(patch.replace("/noise", 1), artifacts=[guard.artifact])
+
+
+@pytest.mark.shows("callouts-58")
+async def test_callouts_come_from_the_rules_and_the_tools_of_the_game(quiet_clock: trio.testing.MockClock) -> None:
+    model = ScriptedModel(lambda prompt: [Say("Rung.")] if prompt.exchanges else [Call("ring", {})])
+    rules = RuleBook({"watch": watch, "raised": raise_events})
+    ledger = MemoryLedger()
+    async with open_stage(standard_cast(model, tools=[ring], rules=rules, world={"noise": 0}), ledger=ledger) as stage:
+        session = stage.start(SessionParams(session_id="heist"))
+        async with called(session) as told:
+            commit = only(await take_turn(session, "Ring."), CommitFinal)
+        assert [each.payload.voice.text for each in told if each.payload.voice is not None] == [
+            "Possibly: The guard may have heard that.",
+            "The bell has rung. Come in now.",
+        ]
+        assert [each.payload.evidence_refs[1] for each in told] == [f"commit:{commit.commit_id}"] * 2
+        (record,) = await ledger.latest("heist", 1)
+        assert commit_final(record) == commit, "the same is told after a restart"
+
+
+async def test_an_interrupted_turn_raises_nothing(quiet_clock: trio.testing.MockClock) -> None:
+    model = ScriptedModel(lambda prompt: [Stall()] if prompt.exchanges else [Call("ring", {})])
+    cast = standard_cast(model, tools=[ring], rules=RuleBook({"raised": raise_events}))
+    async with open_stage(cast) as stage:
+        session = stage.start()
+        async with called(session) as told:
+            turn_id = session.begin_turn("Ring.")
+            await trio.sleep(1)
+            session.cancel(turn_id)
+            await session.finalize(turn_id).wait()
+            await trio.testing.wait_all_tasks_blocked()
+        assert kinds(told) == [("debrief", None)]
+
+
 async def test_a_pending_approval_and_its_answer_are_called_out(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
@@ -142,6 +201,7 @@ async def test_approvals_are_called_out_although_the_ledger_cannot_be_read(
     assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == ["action_required", "state_change"]
 
 
+@pytest.mark.shows("callouts-54")
 async def test_a_failing_voice_opens_the_breaker_and_never_affects_a_turn(quiet_clock: trio.testing.MockClock) -> None:
     voice = Silent(hangs=False)
     async with open_stage(cast()) as stage:
@@ -246,6 +306,7 @@ async def test_an_event_that_was_sent_already_is_left_out(quiet_clock: trio.test
     assert (len(asked), told) == (1, [])
 
 
+@pytest.mark.shows("callouts-54")
 async def test_a_caller_is_an_observer_and_no_subscriber(quiet_clock: trio.testing.MockClock) -> None:
     async with open_stage(cast(), limits=Limits(max_subscribers=1)) as stage:
         session = stage.start()

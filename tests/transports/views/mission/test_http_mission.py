@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
-from contextlib import asynccontextmanager
+import wave
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import jsonschema_rs
 import pytest
 import trio
@@ -22,12 +25,12 @@ from footlights_transports.views.mission.missions import MissionSettings
 from footlights_transports.views.mission.pure import history
 from footlights_transports.views.mission.pure.recheck import replay
 from footlights_transports.views.mission.routes import BoardStream
+from tests.kit.callouts import TONE, ToneVoice
 from tests.kit.peers.http_peer import Answer, Follower, open_house, refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
-
-    import httpx2
+    from pathlib import Path
 
     from footlights_transports.views.mission.pure.payload import UtilityPayload
     from tests.kit.peers.http_peer import House
@@ -71,6 +74,7 @@ def outcome(answer: httpx2.Response) -> tuple[int, str | None, int]:
 # -- POST /api/voice/speak
 
 
+@pytest.mark.shows("callouts-1", "callouts-3")
 async def test_a_callout_is_decided_and_spoken_and_the_answer_is_complete() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker)) as house:
@@ -103,6 +107,7 @@ async def test_a_callout_is_decided_and_spoken_and_the_answer_is_complete() -> N
             "voice_failed_ms": None,
             "voice_dropped_ms": None,
             "ended_seq": None,
+            "audio_url": None,
         }
         assert answer.json()["policy_ts_ms"] > 10**12
         again = await house.client.post(SPEAK, json=FIRE)
@@ -119,11 +124,11 @@ async def test_a_text_alone_is_answered_and_not_spoken() -> None:
         assert answer.json()["payload"]["event_id"] == "speak-000001"
 
 
+@pytest.mark.shows("callouts-3")
 @pytest.mark.parametrize(
     ("wish", "reason"),
     [
         ({"text_certainty": "reasoned", "voice_certainty": "confirmed"}, "contract_violation"),
-        ({"repo_attributed": True, "deterministic": False, "evidence_refs": ["a.md"]}, "contract_violation"),
         ({"classification": "info", "text_certainty": "confirmed", "repo_attributed": True}, "missing_evidence"),
         ({"event_type": "debrief"}, "context_ineligible"),
         ({"event_type": "debrief", "operator_ref": "op-1"}, None),
@@ -215,6 +220,7 @@ async def test_a_callout_that_is_being_spoken_at_shutdown_is_answered() -> None:
     assert [outcome(each) for each in answers] == [(200, None, 0)]
 
 
+@pytest.mark.shows("callouts-52")
 async def test_a_failed_voice_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
     speaker = Speaker()
     speaker.fails = True
@@ -283,6 +289,7 @@ async def test_a_body_that_is_not_json_is_refused() -> None:
 # -- the board
 
 
+@pytest.mark.shows("callouts-1", "callouts-4", "callouts-55")
 async def test_an_event_is_added_listed_and_numbered() -> None:
     async with open_house(mission=REPLAY) as house:
         lines = {"what_changed": "The guard woke.", "next_action": "Run now."}
@@ -369,6 +376,7 @@ def answered_debrief(board: httpx2.Response) -> dict[str, Any]:
     return payload
 
 
+@pytest.mark.shows("callouts-4")
 async def test_closing_an_event_debriefs_it_and_reports_the_time_it_took() -> None:
     async with open_house(mission=REPLAY) as house:
         await house.client.post(
@@ -396,6 +404,7 @@ async def test_closing_an_event_debriefs_it_and_reports_the_time_it_took() -> No
             "voice_failed_ms": None,
             "voice_dropped_ms": None,
             "ended_seq": None,
+            "audio_url": None,
         }
         trigger, debrief = (await house.client.get(BOARD)).json()["events"]
         assert trigger["ack"]["trigger_to_debrief_closed_ms"] == 15_000
@@ -445,6 +454,110 @@ async def test_an_unknown_event_cannot_be_closed() -> None:
         )
 
 
+# -- recordings of voices
+
+
+TOKENS = {"ann": "a" * 16, "bob": "b" * 16}
+ANN, BOB = ({"authorization": f"Bearer {TOKENS[user]}"} for user in ("ann", "bob"))
+
+
+def with_tone(folder: Path, seconds: float = 3_600) -> MissionSettings:
+    return MissionSettings(voice=ToneVoice(), folder=folder, audio_seconds=seconds)
+
+
+@pytest.mark.shows("callouts-60")
+async def test_the_answer_names_the_sound_of_a_callout_and_only_its_owner_gets_it(tmp_path: Path) -> None:
+    async with open_house(policy=AccessPolicy(TOKENS), mission=with_tone(tmp_path)) as house:
+        spoken = await house.client.post(SPEAK, json=FIRE, headers=ANN)
+        assert outcome(spoken) == (200, None, 0)
+        url = spoken.json()["audio_url"]
+        sound = await house.client.get(url, headers=ANN)
+        assert (sound.status_code, sound.headers["content-type"]) == (200, "audio/wav")
+        with wave.open(io.BytesIO(sound.content), "rb") as played:
+            assert played.getnframes() > 0
+        assert refused(await house.client.get(url, headers=BOB)) == (404, "unknown_recording")
+        assert refused(await house.client.get(url)) == (401, "unauthorized")
+        for name in ("x.wav", "%2e%2e%2fann%2fx.wav"):
+            assert (await house.client.get(f"/api/voice/audio/{name}", headers=ANN)).status_code == 404
+        for silent in ({}, {"dry_run": True, "text": "Flood."}):
+            unspoken = await house.client.post(SPEAK, json=FIRE | silent, headers=ANN)
+            assert unspoken.json()["audio_url"] is None
+
+
+async def test_a_board_names_the_sound_of_its_events_and_tells_it_when_it_is_there(tmp_path: Path) -> None:
+    async with open_house(mission=with_tone(tmp_path)) as house:
+        guest = await house.start()
+        path = f"/api/mission-board/{guest.session_id}/events"
+        async with following(house, f"{path}?context_tier=1&session_state=active") as follower:
+            await guest.finalize(await guest.begin_turn("Hello"))
+            first, second = [await told(follower) for _ in range(2)]
+        assert (first["event_id"], first["audio_url"]) == (second["event_id"], None)
+        assert (await house.client.get(second["audio_url"])).content == TONE
+        added = await house.client.post(path, json={"text": "Fire.", "classification": "critical", **HEARD})
+        assert added.json()["audio_url"] == added.json()["event"]["audio_url"]
+        closed = await house.client.post(f"{path}/{added.json()['event']['event_id']}/ack", json=HEARD)
+        for url in (added.json()["audio_url"], closed.json()["audio_url"]):
+            assert (await house.client.get(url)).content == TONE
+        assert len({each["audio_url"] for each in (await house.client.get(path)).json()["events"]}) == 3
+
+
+@pytest.mark.shows("callouts-60")
+async def test_a_sound_that_has_expired_is_gone(tmp_path: Path) -> None:
+    async with open_house(mission=with_tone(tmp_path, seconds=0)) as house:
+        url = (await house.client.post(SPEAK, json=FIRE)).json()["audio_url"]
+        assert refused(await house.client.get(url)) == (404, "unknown_recording")
+
+
+async def test_a_sound_that_cannot_be_kept_is_a_failure_of_the_voice(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with open_house(mission=with_tone(tmp_path / "file")) as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (502, "voice_backend_error", 0)
+
+
+# -- restarts
+
+
+@pytest.mark.shows("callouts-61")
+async def test_limits_survive_a_restart_of_the_server(tmp_path: Path) -> None:
+    for first in (0, 6):
+        async with open_house(mission=MissionSettings(folder=tmp_path)) as house:
+            for number in range(first, first + 6):
+                assert outcome(await house.client.post(SPEAK, json=FIRE | {"text": f"Fire {number}."})) == (
+                    200,
+                    None,
+                    0,
+                )
+    async with open_house(mission=MissionSettings(folder=tmp_path)) as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE))[:2] == (429, "voice_rate_limited")
+
+
+async def test_a_voice_that_a_shutdown_cuts_off_takes_no_place_in_the_limits_of_the_next_start(tmp_path: Path) -> None:
+    speaker = Speaker()
+    speaker.let_go = trio.Event()
+    settings = MissionSettings(voice=speaker, folder=tmp_path)
+    async with open_house(mission=settings, goodbye=0.01) as house, trio.open_nursery() as nursery:
+        nursery.start_soon(_ask_in_vain, house)
+        await speaker.asked.wait()
+        house.stop()
+        await house.stopped.wait()
+    assert json.loads(_text_of(tmp_path / "limits.json"))["tenants"] == {}
+
+
+async def _ask_in_vain(house: House) -> None:
+    with suppress(httpx2.HTTPError):
+        await house.client.post(SPEAK, json=FIRE)
+
+
+def _text_of(file: Path) -> str:
+    return file.read_text()
+
+
+async def test_a_server_for_replays_neither_reads_nor_writes_limits(tmp_path: Path) -> None:
+    async with open_house(mission=MissionSettings(folder=tmp_path, replay=True)) as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (200, None, 0)
+    assert not (tmp_path / "limits.json").exists()
+
+
 # -- users
 
 
@@ -460,6 +573,38 @@ async def test_each_user_has_missions_and_budgets_of_their_own() -> None:
         assert refused(await house.client.post(f"{BOARD}/e1/ack", headers=bob)) == (404, "unknown_event")
         assert outcome(await house.client.post(SPEAK, json=FIRE, headers=ann)) == (200, None, 0)
         assert outcome(await house.client.post(SPEAK, json=FIRE, headers=bob)) == (200, None, 0)
+
+
+@pytest.mark.shows("callouts-62")
+@pytest.mark.parametrize("name", ["heist", "{user}:heist"])
+async def test_two_users_call_a_session_the_same_and_each_board_shows_its_own(name: str) -> None:
+    tokens = {"ann": "a" * 16, "bob": "b" * 16}
+    async with open_house(policy=AccessPolicy(tokens)) as house:
+        told: dict[str, list[dict[str, Any]]] = {}
+        for user, turns in (("ann", 1), ("bob", 2)):
+            headers = {"authorization": f"Bearer {tokens[user]}"}
+            made = await house.client.post("/v1/sessions", json={"params": {"session_id": "heist"}}, headers=headers)
+            session_id = made.json()["session_id"]
+            board = f"/api/mission-board/{name.format(user=user)}"
+            assert (await house.client.get(f"{board}/events", headers=headers)).json()["mission_id"] == session_id
+            for _ in range(turns):
+                session = f"/v1/sessions/{session_id}/turns"
+                turn = (await house.client.post(session, json={"input": "Hello"}, headers=headers)).json()["turn_id"]
+                await house.client.post(f"{session}/{turn}/finalize", headers=headers)
+                await trio.testing.wait_all_tasks_blocked()
+            told[user] = (await house.client.get(f"{board}/events", headers=headers)).json()["events"]
+            yes = {"approvals": {"a-000001": True}}
+            assert (await house.client.post(f"{board}/approvals", json=yes, headers=headers)).status_code == 202
+    assert [len(told[user]) for user in ("ann", "bob")] == [1, 2]
+    assert {each["payload"]["mission_id"] for each in told["ann"]} == {"ann:heist"}
+
+
+async def test_a_mission_has_one_rate_whatever_its_user_calls_it() -> None:
+    tokens = {"ann": "a" * 16}
+    async with open_house(policy=AccessPolicy(tokens), headers={"authorization": f"Bearer {'a' * 16}"}) as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (200, None, 0)
+        again = await house.client.post(SPEAK, json=FIRE | {"mission_id": "ann:heist"})
+        assert outcome(again)[1] == "dedupe_cooldown"
 
 
 async def test_the_number_of_tenants_per_user_and_day_is_limited() -> None:
@@ -516,6 +661,7 @@ class Recording:
         return [each["reason"] for each in live]
 
 
+@pytest.mark.shows("callouts-66")
 async def test_a_recording_of_a_server_with_mission_replay_is_replayed_exactly() -> None:
     speaker = Speaker()
     speaker.fails = True
@@ -697,6 +843,7 @@ async def test_the_stream_of_a_board_that_is_over_ends_and_does_not_attend() -> 
     assert (attended, len(sent)) == (0, 3)
 
 
+@pytest.mark.shows("callouts-55")
 async def test_the_turns_of_a_session_appear_on_the_board_of_its_id() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker)) as house:

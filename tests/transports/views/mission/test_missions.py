@@ -11,9 +11,8 @@ import trio
 
 from footlights import Limits, SessionParams, open_stage
 from footlights.errors import Busy, SessionClosed
-from footlights.events import WarmState
 from footlights.testing import take_turn
-from footlights_actors import Say, ScriptedModel, standard_cast
+from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, User
 from footlights_transports.access.session_access import SessionAccess
@@ -202,7 +201,7 @@ async def test_an_event_is_closed_once_even_if_its_debrief_is_suppressed(monkeyp
     monkeypatch.setattr(history, "MAX_TENANTS_PER_USER", 1)
     async with kept() as (_, missions):
         trigger = await missions.add(ANN, request(**LOUD))
-        board = missions.board(ANN, "heist")
+        board = missions.board(ANN, "ann:heist")
         closing = read_closing({"tenant_id": "another", "context_tier": 1, "session_state": "active"})
         debrief = await missions.acknowledge(ANN, board, trigger, closing)
         assert debrief.payload.suppression.reason == "voice_budget_exceeded"
@@ -245,11 +244,11 @@ async def test_a_user_with_many_boards_loses_only_their_own(monkeypatch: pytest.
 async def test_a_user_with_large_boards_loses_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mission_board, "MAX_BYTES", 9_000)
     async with kept() as (_, missions):
-        await missions.add(BOB, request())
+        await missions.add(BOB, request(mission_id="bob:heist"))
         for number in range(9):
             await missions.add(ANN, request(mission_id=f"a{number}"))
-        assert not missions.board(BOB, "heist").is_over
-        assert missions.find(ANN, "a0") is None
+        assert not missions.board(BOB, "bob:heist").is_over
+        assert missions.find(ANN, "ann:a0") is None
 
 
 # -- callers
@@ -419,8 +418,9 @@ async def test_a_session_is_not_called_out_if_its_board_is_not_read(quiet_clock:
 
 
 async def test_an_event_on_the_board_is_not_added_again(quiet_clock: trio.testing.MockClock) -> None:
-    model = ScriptedModel(lambda _: [Say("Hm.")], load_seconds=10_000, warm_state=WarmState.COLD)
-    async with kept(standard_cast(model), limits=Limits(load_timeout=99_999, turn_timeout=99_999)) as (stage, missions):
+    model = ScriptedModel(lambda prompt: [Stall()] if prompt.exchanges else [Call("nothing", {})])
+    patient = Limits(turn_timeout=99_999, stall_timeout=99_999)
+    async with kept(standard_cast(model), limits=patient) as (stage, missions):
         session = stage.start()
         board = missions.read(ANYBODY, session.session_id, None)
         await trio.sleep(1)
@@ -430,7 +430,7 @@ async def test_an_event_on_the_board_is_not_added_again(quiet_clock: trio.testin
         missions.attend(ANYBODY, session.session_id)
         await trio.sleep(1)
         assert callers(session) == 1
-        assert kinds(board) == ["timer_update"]
+        assert kinds(board) == ["threat_update"]
 
 
 async def test_above_the_limit_the_least_recently_read_session_is_no_longer_called_out(

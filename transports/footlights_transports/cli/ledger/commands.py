@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,15 @@ worlds = typer.Typer(help="Change the world of a closed ledger.")
 app.add_typer(worlds, name="world")
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file. It may be in use.")]
+
+
+class Conflicts(StrEnum):
+    """What counts where the settings and the ledger changed the same place."""
+
+    LEDGER = "ledger"
+    SETTINGS = "settings"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -103,24 +113,35 @@ def patch_world_of_ledger(
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The settings with the edited world; game.toml if any.")
     ] = None,
+    conflicts: Annotated[
+        Conflicts | None, typer.Option(help="What counts where both changed a place; refused if not set.")
+    ] = None,
 ) -> None:
-    """Change the world by a commit of the operator.
+    """Change the world by a commit of the operator: by a patch, or as the world of the settings was edited.
 
-    No rule of the game judges it, and `footlights ledger show` says so. A patch that does not fit changes nothing.
-    The ledger is an option here, and not the first argument as in commands that only read: so that it and FILE cannot
-    be mistaken for one another. Without FILE nothing is changed, and the patch is printed that makes the world of the
-    settings, as it was edited since the ledger was made, true in the ledger.
+    Without FILE it is the edit of the settings since the ledger took in their world: it is printed as a patch, and
+    committed if there is a reason (--why). What players changed stays. Where they changed what was edited, nothing is
+    committed without --conflicts.
+
+    No rule of the game judges the commit, and `footlights ledger show` says so. A patch that does not fit changes
+    nothing. The ledger is an option here, and not the first argument as in commands that only read: so that it and FILE
+    cannot be mistaken for one another.
     """
-    from footlights_transports.cli.ledger.world_patch import offered_patch, patch_world
+    from footlights_transports.cli.ledger.show import harmless
+    from footlights_transports.cli.ledger.world_patch import Edit, patch_world
 
-    if file is None:
-        from footlights_transports.cli.game_file import found_game_file
-        from footlights_transports.config.config import load_config
-
-        with exit_on_refusal():
-            operations = offered_patch(ledger, load_config(config or found_game_file(), os.environ).cast.world)
-        typer.echo(orjson.dumps(operations, option=orjson.OPT_INDENT_2).decode())
-        return
     with exit_on_refusal():
-        record = patch_world(ledger, file, why)
+        if file is not None:
+            record = patch_world(ledger, file, why)
+        else:
+            from footlights_transports.cli.game_file import found_game_file
+            from footlights_transports.config.config import load_config
+
+            edit = Edit.read(ledger, load_config(config or found_game_file(), os.environ).cast.world)
+            if not why:
+                typer.echo(orjson.dumps(edit.changes(), option=orjson.OPT_INDENT_2).decode())
+                if (clash := edit.conflicts()) is not None:
+                    typer.echo(harmless(clash), err=True)
+                return
+            record = edit.commit(why, conflicts)
     typer.echo(f"committed {record.commit_id}")

@@ -1,8 +1,12 @@
 """World patch: a commit by an operator, on a ledger that no stage has open.
 
-The game is not loaded, so none of its rules judges the patch. The record says so: its session is `@operator`, and its
-only verdict is that of `world_patch`. It is chained and written like any commit. A patch that does not fit is refused,
-and nothing is committed.
+It is a JSON Patch from a file, or the edit of the initial world in the settings. The game's rules judge neither. The
+record says so: its session is `@operator`, and its only verdict is that of `world_patch`. It is chained and written
+like any commit. A patch that does not fit is refused, and nothing is committed.
+
+An edit leads from the initial world that the ledger took in last to the one of the settings, and is merged into the
+world of now. What was committed since stays. Where both changed one place, nothing is committed until the operator
+says which of them counts.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import trio
+from attrs import frozen
 
 from footlights.authority import (
     Intent,
@@ -24,77 +29,153 @@ from footlights.authority import (
     accept,
     judge,
     patch,
+    refuse,
 )
 from footlights.authority.audit.reader import LedgerUnreadable
-from footlights.authority.audit.rebuild import genesis_world, replay
+from footlights.authority.audit.rebuild import genesis_world, read_record, replay
+from footlights.authority.initial_world import InitialEdit, taken_in
 from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.authority.patch import from_json, to_json
 from footlights.authority.values import MAX_DEPTH
-from footlights.authority.world import find_in
 from footlights.errors import InvalidCommand
 from footlights.ids import OPERATOR, turn_id
 from footlights.stage.host_commits import check_why
 from footlights_transports.cli.ledger.diff import same_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from footlights.authority import CommitRecord, World
+    from footlights.authority import CommitRecord, Ruling, World
     from footlights.authority.patch import PatchOp
     from footlights.events import JsonValue
+    from footlights_transports.cli.ledger.commands import Conflicts
 
 _NAME = "world_patch"
+_NOTHING = object()
 
 
 def patch_world(ledger: Path, file: Path, why: str) -> CommitRecord:
     """Commit the JSON Patch in a file. Raises `FootlightsError`; then nothing was committed."""
     check_why(why)
-    changes = _read(file)
+    ruling = accept(*_read(file))
     with SqliteReader(ledger) as reader:
-        if reader.genesis().document is None:
-            raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can change it.")
-    return trio.run(_commit, ledger, changes, why)
+        _genesis(reader)
+
+    def decide(_: object) -> Ruling:
+        return ruling
+
+    return trio.run(_commit, ledger, decide, why)
 
 
-def offered_patch(ledger: Path, world: World) -> list[JsonValue]:
-    """What changed between the genesis of the ledger and this world, as operations on the ledger's world of now.
+def is_taken_in(ledger: Path, world: World) -> bool:
+    """Whether this is the initial world that the ledger took in last. Raises `FootlightsError`."""
+    with SqliteReader(ledger) as reader:
+        edits = _edits(reader)
+        return world.digest() == (edits[-1].digest if edits else reader.genesis().digest)
 
-    What the ledger's world has already is left out. Raises `FootlightsError`, also for worlds of a host's own kind.
+
+@frozen
+class Edit:
+    """The edit of an initial world."""
+
+    ledger: Path
+    before: JsonWorld
+    """The one that the ledger took in last."""
+    after: JsonWorld
+    """The one of the settings."""
+    now: JsonWorld
+    """The world of the ledger."""
+
+    @classmethod
+    def read(cls, ledger: Path, world: World) -> Edit:
+        """Raises `FootlightsError`, also for worlds of a host's own kind."""
+        with SqliteReader(ledger) as reader:
+            before, now = _genesis(reader), replay(reader, at=reader.count()).world
+            for edit in _edits(reader):
+                before = before.changed(tuple(map(from_json, edit.changes)))
+        if not (isinstance(world, JsonWorld) and isinstance(now, JsonWorld)):
+            raise LedgerUnreadable(_OWN_KIND)
+        return cls(ledger, before, world, now)
+
+    def changes(self) -> list[JsonValue]:
+        """What would be committed, as a JSON Patch, with the places of the settings where there is a conflict."""
+        return [to_json(op) for op, _ in self._merged()]
+
+    def conflicts(self) -> str | None:
+        """The places that both changed, as a sentence."""
+        places = ", ".join(op.path or "the whole world" for op, is_conflict in self._merged() if is_conflict)
+        return f"What was edited in the settings was changed since in the ledger too: {places}." if places else None
+
+    def commit(self, why: str, conflicts: Conflicts | None) -> CommitRecord:
+        """Raises `FootlightsError`; then nothing was committed."""
+        check_why(why)
+        if self.before.digest() == self.after.digest():
+            raise InvalidCommand("The ledger took in this world already: there is no edit to commit.")
+        if (clash := self.conflicts()) is not None and conflicts is None:
+            raise InvalidCommand(f"{clash} {_CHOICE}")
+        edit = [to_json(op) for op, _ in merged(self.before.view(), self.after.view(), self.before.view())]
+        artifact = InitialEdit(edit, self.after.digest()).artifact
+
+        def decide(now: object) -> Ruling:
+            if now != self.now.view():
+                return refuse("busy", "The ledger was written meanwhile. Look at the edit again.")
+            ops = [op for op, is_conflict in self._merged() if conflicts == "settings" or not is_conflict]
+            return accept(*ops, artifacts=[artifact])
+
+        return trio.run(_commit, self.ledger, decide, why)
+
+    def _merged(self) -> Iterator[tuple[PatchOp, bool]]:
+        return merged(self.before.view(), self.after.view(), self.now.view())
+
+
+_OWN_KIND = "The world of this ledger is of the host's own kind: only its host can change it."
+_CHOICE = (
+    "Nothing was committed. Say which counts there: --conflicts ledger leaves these places as they are, and "
+    "--conflicts settings makes them as they are in the settings."
+)
+
+
+def merged(before: Any, after: Any, now: Any, path: str = "") -> Iterator[tuple[PatchOp, bool]]:
+    """The operations that bring the changes from `before` to `after` into `now`, each with whether it is a conflict.
+
+    It is one if `now` is neither as before nor as after. Arrays are compared as a whole.
     """
-    with SqliteReader(ledger) as reader:
-        genesis = genesis_world(reader.genesis())
-        if genesis is None or not isinstance(world, JsonWorld):
-            raise LedgerUnreadable("A world of the host's own kind has no patch: only its host can change it.")
-        now = replay(reader, at=reader.count()).world.view()
-    edits = _edits(genesis.view(), world.view(), "")
-    return [to_json(op) for op in edits if op.op == "remove" or find_in(now, op.path) != (op.value,)]
-
-
-def _edits(before: Any, after: Any, path: str) -> Iterator[PatchOp]:
-    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        yield patch.replace(path, cast("JsonValue", after))
+    if same_value(before, after) or same_value(after, now):
         return
-    old, new = cast("Mapping[str, Any]", before), cast("Mapping[str, Any]", after)
-    for key in sorted({*old, *new}):
-        place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
-        if key not in new:
-            yield patch.remove(place)
-        elif key not in old:
-            yield patch.add(place, new[key])
-        elif not same_value(old[key], new[key]):
-            yield from _edits(old[key], new[key], place)
+    old, new, here = _members({} if before is _NOTHING else before), _members(after), _members(now)
+    if old is not None and new is not None and here is not None:
+        for key in sorted({*old, *new}):
+            place = f"{path}{patch.path_to(key)}"
+            yield from merged(old.get(key, _NOTHING), new.get(key, _NOTHING), here.get(key, _NOTHING), place)
+    else:
+        make = patch.add if now is _NOTHING else patch.replace
+        yield patch.remove(path) if after is _NOTHING else make(path, after), not same_value(before, now)
 
 
-async def _commit(path: Path, changes: tuple[PatchOp, ...], why: str) -> CommitRecord:
+def _members(value: object) -> Mapping[str, Any] | None:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+
+
+def _genesis(reader: SqliteReader) -> JsonWorld:
+    genesis = genesis_world(reader.genesis())
+    if genesis is None:
+        raise LedgerUnreadable(_OWN_KIND)
+    return genesis
+
+
+def _edits(reader: SqliteReader) -> list[InitialEdit]:
+    return taken_in(map(read_record, reader.of_session(OPERATOR)))
+
+
+async def _commit(path: Path, decide: Callable[[object], Ruling], why: str) -> CommitRecord:
     any_world = JsonWorld({}, max_bytes=sys.maxsize, max_depth=MAX_DEPTH)
     intent = Intent(IntentType.DECISION, _NAME)
     async with SqliteLedger(path) as ledger:
         opening = await ledger.begin_epoch(any_world)
         previous = (await ledger.last_digests([OPERATOR])).get(OPERATOR)
         request = JudgeRequest(OPERATOR, turn_id(opening.epoch, 1), None, (intent,), why=why)
-        rules = RuleBook({_NAME: lambda _world, _intents: accept(*changes)})
-        judgement = judge(request, opening.world, rules, previous)
+        judgement = judge(request, opening.world, RuleBook({_NAME: lambda world, _: decide(world)}), previous)
         for issue in judgement.record.issues:
             raise InvalidCommand(issue.message)
         await ledger.append([judgement.record], judgement.world)

@@ -59,8 +59,9 @@ async def converse(
     failure: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
-            if interrupts is not None:
+            if interrupts is not None:  # a person, and not a file whose lines wait for their turns
                 nursery.start_soon(conversation.take_interrupts, interrupts)
+                nursery.start_soon(conversation.leave_if_away)
             try:
                 with conversation.stay:
                     await conversation.run()
@@ -95,16 +96,45 @@ class Conversation:
         self._is_unanswered = False
         """Whether the last cancel was not answered."""
         self._is_connected = True
+        self._is_taking = False
+        """Whether a line is being obeyed."""
+        self._is_away = trio.Event()
+        """The server is away while a line is being obeyed, so that a person can do nothing but wait or leave."""
+        self._waiting_for_it = trio.CancelScope()
+        self._prompting = trio.Lock()
         game.watch_connection(self._show_connection)
         self.stay = trio.CancelScope()
         self.failed = 0
 
     async def run(self) -> None:
         async with self._game.subscribe() as stream:
-            while (line := await self._next_line()) is not None and line.strip().casefold() != "/quit":
+            while (line := await self._next_line()) is not None and not _quits(line):
                 if line.strip():
                     self._screen.show(Typed(line))
+                    self._is_taking = True
+                    self._look_for_server()
                     await self._take(line, stream)
+                    self._is_taking = False
+                    self._look_for_server()
+
+    async def leave_if_away(self) -> None:
+        """Leave if the player says so while the server is away."""
+        while True:
+            await self._is_away.wait()
+            with trio.CancelScope() as self._waiting_for_it:
+                while self._is_away.is_set():
+                    if (line := await self._next_line()) is None or _quits(line):
+                        self.stay.cancel(reason="the player does not wait for the server")
+                        return
+                    if line.strip():
+                        self._screen.show(note(Tone.BAD, "The server is away. /quit leaves."))
+
+    def _look_for_server(self) -> None:
+        if self._is_taking and not self._is_connected:
+            self._is_away.set()
+        elif self._is_away.is_set():
+            self._is_away = trio.Event()
+            self._waiting_for_it.cancel(reason="the server is back")
 
     async def take_interrupts(self, interrupts: AsyncIterable[object]) -> None:
         async for _ in interrupts:
@@ -131,6 +161,10 @@ class Conversation:
 
     async def _next_line(self) -> str | None:
         """The next line; None at the end of the input, or after a second interrupt."""
+        async with self._prompting:
+            return await self._prompted()
+
+    async def _prompted(self) -> str | None:
         if self._questions:
             self._screen.show(note(Tone.ASIDE, f"{self._questions[0][1]} [y/n]"))
         prompt = _YES_OR_NO if self._questions else PROMPT
@@ -249,6 +283,11 @@ class Conversation:
             self._is_connected = is_connected
             told = (Tone.GOOD, "connected again") if is_connected else (Tone.BAD, "connection lost, trying again …")
             self._screen.show(note(*told))
+            self._look_for_server()
+
+
+def _quits(line: str) -> bool:
+    return line.strip().casefold() == "/quit"
 
 
 def _words(line: str) -> list[str]:

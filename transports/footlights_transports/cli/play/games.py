@@ -101,7 +101,7 @@ class RemoteGame:
         self._client = client
         self._session = session
         self._watchers = watchers
-        self.name = speaker(persona)
+        self.name = speaker(persona or session.persona)
 
     async def begin_turn(self, said: str, params: TurnParams) -> str:
         return await self._session.begin_turn(said, params)
@@ -143,7 +143,11 @@ async def open_remote_game(
 
     watchers: Watchers = []
 
+    is_reachable = True
+
     def tell(is_connected: bool) -> None:
+        nonlocal is_reachable
+        is_reachable = is_connected
         for each in watchers:
             each(is_connected)
 
@@ -151,5 +155,5 @@ async def open_remote_game(
         session = await client.start()
         yield RemoteGame(client, session, persona, watchers)
         # It ends by itself when it is idle, so a server that does not answer is not waited for.
-        with trio.move_on_after(_CLOSING_SECONDS), suppress(FootlightsError):
+        with trio.move_on_after(_CLOSING_SECONDS if is_reachable else 0), suppress(FootlightsError):
             await session.close()

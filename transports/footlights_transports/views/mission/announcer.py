@@ -19,7 +19,6 @@ from attrs import evolve, frozen
 from footlights.failures import contained, report
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
-from footlights_transports.views.mission.voice import NullVoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from footlights_transports.views.mission.pure.payload import Context, MissionEvent, UtilityPayload
     from footlights_transports.views.mission.pure.policy import Decision
+    from footlights_transports.views.mission.recordings import Recordings
     from footlights_transports.views.mission.voice import Voice
 
 PLACE_SECONDS = 10.0
@@ -34,6 +34,8 @@ PLACE_SECONDS = 10.0
 VOICE_SECONDS = 10.0
 """A voice that takes longer has failed."""
 VOICES_AT_ONCE = 2
+AUDIO_PATH = "/api/voice/audio"
+"""Where recordings are served."""
 STUCK_SECONDS = 1.0
 """A voice that has not ended so long after it was cancelled resists cancellation."""
 
@@ -56,11 +58,13 @@ class Announcement:
     """The time when it was dropped: its voice never started, or was cancelled. That is not a failure of the voice."""
     ended_seq: int | None = None
     """The place of that end in the same order."""
+    audio_url: str | None = None
+    """Where its owner can fetch its recording, if there is one."""
 
     @property
     def is_amended(self) -> bool:
-        """Whether the decision was to speak, and the voice then stayed silent."""
-        return self.ended_seq is not None
+        """Whether it was decided to speak, and the voice then stayed silent or left a recording."""
+        return self.ended_seq is not None or self.audio_url is not None
 
     @property
     def voice_failed(self) -> bool:
@@ -70,9 +74,11 @@ class Announcement:
 class Callout:
     """A decided event, to be passed to `Announcer.speak`, and its latest announcement."""
 
-    def __init__(self, decision: Decision, announcement: Announcement, *, uses_clock: bool) -> None:
+    def __init__(self, decision: Decision, announcement: Announcement, owner: str | None, *, uses_clock: bool) -> None:
         self.decision = decision
         self.announcement = announcement
+        self.owner = owner
+        """The user who may fetch its recording."""
         self.uses_clock = uses_clock
         self.decided_at = trio.current_time()
         self.is_spoken = False
@@ -86,13 +92,18 @@ class Callout:
 class Announcer:
     """Decides for all missions that share a voice. Speaking needs `async with`, which holds the running voices.
 
-    `clock_ms` returns milliseconds since the epoch, and never goes back.
+    `clock_ms` returns milliseconds since the epoch, and never goes back. Without a voice nothing fails.
     """
 
-    def __init__(self, clock_ms: Callable[[], int], voice: Voice | None = None) -> None:
+    def __init__(
+        self, clock_ms: Callable[[], int], voice: Voice | None = None, recordings: Recordings | None = None
+    ) -> None:
         self.history = History()
+        self.changed = trio.Event()
+        """Set with the next change of the history, and then replaced."""
         self._clock_ms = clock_ms
-        self._voice = voice or NullVoice()
+        self._voice = voice
+        self._recordings = recordings
         self._running = trio.open_nursery()
         self._nursery: trio.Nursery | None = None
         self._has_ended = False
@@ -125,8 +136,9 @@ class Announcer:
         """
         now = self._clock_ms() if at_ms is None else at_ms
         decision = decide(event, context, self.history, now)
-        self.history = decision.history
-        return Callout(decision, self._announcement(event, decision, now), uses_clock=at_ms is None)
+        self._remember(decision.history)
+        announcement = self._announcement(event, decision, now)
+        return Callout(decision, announcement, context.user_id, uses_clock=at_ms is None)
 
     def consider(self, event: MissionEvent, context: Context, at_ms: int | None = None) -> Announcement:
         """The decision about an event as of now, as a dry run: nothing is spoken, and no limit is used up."""
@@ -178,7 +190,11 @@ class Announcer:
         """The supervision boundary of a voice."""
         try:
             with contained(_log_failure), scope:
-                await self._voice.speak(callout.announcement.payload)
+                sound = None if self._voice is None else await self._voice.speak(callout.announcement.payload)
+                if sound is not None and self._recordings is not None:
+                    name = await self._recordings.keep(callout.owner, sound)
+                    if callout.is_open:  # else it was given up meanwhile
+                        callout.announcement = evolve(callout.announcement, audio_url=f"{AUDIO_PATH}/{name}")
                 callout.is_spoken = True
         finally:
             self._end(callout, is_failure=True)  # before the place is free, so that the next callout sees the breaker
@@ -198,7 +214,7 @@ class Announcer:
         now = self._end_ms(callout)
         end = voice_failed if is_failure else voice_dropped
         callout.decision = end(callout.decision, self.history, now)
-        self.history = callout.decision.history
+        self._remember(callout.decision.history)
         callout.announcement = evolve(
             callout.announcement,
             payload=callout.decision.payload,
@@ -206,6 +222,12 @@ class Announcer:
             voice_dropped_ms=None if is_failure else now,
             ended_seq=self._next_seq(),
         )
+
+    def _remember(self, history: History) -> None:
+        if history is not self.history:
+            self.history = history
+            self.changed.set()
+            self.changed = trio.Event()
 
     def _announcement(self, event: MissionEvent, decision: Decision, now: int) -> Announcement:
         return Announcement(event=event, payload=decision.payload, at_ms=now, policy_seq=self._next_seq())

@@ -1,7 +1,7 @@
 """Mission boards: the newest called-out events of each mission, in memory and nowhere else.
 
-An event is on its board before its voice speaks. If the voice then stays silent, the event moves to a new place, so
-that readers see it again.
+An event is on its board before its voice speaks. If the voice then stays silent or leaves a recording, the event moves
+to a new place, so that readers see it again.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class BoardEvent:
             "ts_ms": self.at_ms,
             "trigger_event_id": self.trigger_event_id,
             "ack": self.acknowledgement,
+            "audio_url": self.announcement.audio_url,
             "payload": self.payload.document,
         }
 

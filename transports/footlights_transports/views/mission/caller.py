@@ -36,20 +36,19 @@ class Caller:
         context: Callable[[], Context],
         tell: Callable[[Announcement], None],
         *,
-        mission_id: str | None = None,
         is_told: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`context` returns the listener at the time of a callout; `tell` gets each announcement before it is spoken.
 
         `tell` gets an announcement again if its voice then stays silent.
-        The mission id is by default that of the session. Events whose id `is_told` are left out.
+        Events whose id `is_told` are left out.
         """
         self._session = session
         self._announcer = announcer
         self._context = context
         self._tell = tell
         self._is_told = is_told
-        self._callouts = TurnCallouts(mission_id or session.session_id)
+        self._callouts = TurnCallouts(session.session_id)
 
     async def run(self) -> None:
         """Call out turns until the session is closed and all callouts have ended. Raises what subscribing raises."""

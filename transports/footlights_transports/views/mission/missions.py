@@ -20,11 +20,14 @@ from footlights.fair_share import eviction_candidate
 from footlights_transports.views.mission.announcer import Announcer
 from footlights_transports.views.mission.board import Boards
 from footlights_transports.views.mission.caller import Caller
+from footlights_transports.views.mission.limits_file import LimitsFile
 from footlights_transports.views.mission.pure.payload import Context
 from footlights_transports.views.mission.pure.requests import debrief_of
+from footlights_transports.views.mission.recordings import Recordings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from footlights import InteractionSession
     from footlights_transports.access.policy import User
@@ -46,6 +49,10 @@ class MissionSettings:
 
     voice: Voice | None = None
     """The voice. Without one callouts are decided all the same, and never heard."""
+    folder: Path | None = None
+    """Where recordings and the state of the limits are kept. Without it they are not."""
+    audio_seconds: float = 3_600.0
+    """How long a recording can be fetched; then it is deleted."""
     replay: bool = False
     """Whether `policy_ts_ms` of a request is the time of its decision."""
     wall_clock: Callable[[], float] = time.time
@@ -60,14 +67,21 @@ class _Listener:
 
 
 class Missions:
-    """All missions of one server. Needs the task `keep`."""
+    """All missions of one server, by their full names (`own_name`). Needs the task `keep`."""
 
     def __init__(self, access: SessionAccess, settings: MissionSettings | None = None) -> None:
         settings = settings or MissionSettings()
         self._access = access
         self._replay = settings.replay
         self._clock_offset = settings.wall_clock() - trio.current_time()
+        self._recordings: Recordings | None = None
+        self._limits: LimitsFile | None = None
         self.announcer = Announcer(self._now_ms, settings.voice)
+        if settings.folder is not None:
+            self._recordings = Recordings(settings.folder, settings.audio_seconds, self._now_ms)
+            self.announcer = Announcer(self._now_ms, settings.voice, self._recordings)
+            if not settings.replay:  # a replay begins with an empty history
+                self._limits = LimitsFile(settings.folder / "limits.json", self.announcer, self._now_ms)
         self._boards = Boards(self._forgotten)
         self._listeners: OrderedDict[MissionName, _Listener] = OrderedDict()
         """The sessions that are called out, the most recently read at the end."""
@@ -76,14 +90,23 @@ class Missions:
 
     async def keep(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Call out sessions until cancelled; then end every board, and wait for the voices, which requests end."""
-        async with self.announcer:
-            try:
-                async with trio.open_nursery() as self._nursery:
-                    task_status.started()
-                    await trio.sleep_forever()
-            finally:
-                self._nursery = None
-                self._boards.end()
+        try:
+            async with self.announcer:
+                try:
+                    async with trio.open_nursery() as self._nursery:
+                        if self._recordings is not None:
+                            self._nursery.start_soon(self._recordings.run)
+                        if self._limits is not None:
+                            self._nursery.start_soon(self._limits.run)
+                        task_status.started()
+                        await trio.sleep_forever()
+                finally:
+                    self._nursery = None
+                    self._boards.end()
+        finally:
+            if self._limits is not None:
+                with trio.CancelScope(shield=True):  # the last voices have changed the history
+                    await self._limits.write()
 
     def new_id(self, kind: str, board: MissionBoard | None = None) -> str:
         """An id for an event that came without one, and that is not on the board."""
@@ -97,18 +120,22 @@ class Missions:
 
     async def speak(self, user: User, request: CalloutRequest) -> Announcement:
         """Decide about a callout, and speak it if that is the decision and this is no dry run."""
-        context, at_ms = request.context.of_user(user.name), self._time_of(request.policy_ts_ms)
+        request, at_ms = request.of_user(user.name), self._time_of(request.policy_ts_ms)
         if request.dry_run:
             await trio.lowlevel.checkpoint()
-            return self.announcer.consider(request.event, context, at_ms)
-        return await self.announcer.announce(request.event, context, at_ms)
+            return self.announcer.consider(request.event, request.context, at_ms)
+        return await self.announcer.announce(request.event, request.context, at_ms)
+
+    async def recording(self, user: User, name: str) -> bytes | None:
+        """A recording of this user's callouts; None if there is none, or no more."""
+        return None if self._recordings is None else await self._recordings.read(user.name, name)
 
     async def add(self, user: User, request: CalloutRequest) -> BoardEvent:
         """Put an event on the board of its mission, and call it out. Raises `EventExists` and `SessionClosed`."""
+        request, at_ms = request.of_user(user.name), self._time_of(request.policy_ts_ms)
         board = self.board(user, request.event.mission_id)
         board.check_new(request.event.event_id)
-        context, at_ms = request.context.of_user(user.name), self._time_of(request.policy_ts_ms)
-        callout = self.announcer.decide(request.event, context, at_ms)
+        callout = self.announcer.decide(request.event, request.context, at_ms)
         event = board.add(callout.announcement)
         await self._speak(board, event, callout)
         return event

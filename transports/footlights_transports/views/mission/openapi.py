@@ -73,7 +73,6 @@ _EVENT: Json = {
     "system_state_claim": _FLAG_OR_NULL,
     "evidence_refs": _REFS,
     "operator_ref": or_null(_REF),
-    "deterministic": _FLAG_OR_NULL,
 }
 _LISTENER: Json = {
     "context_tier": {"enum": [0, 1, None]},
@@ -87,6 +86,7 @@ _TIME: Json = {
         "description": "When to decide, in milliseconds. Only a server that was started for replay heeds it.",
     }
 }
+_AUDIO_URL: Json = {"type": ["string", "null"], "description": "Where you can fetch its recording, until it expires."}
 _DECIDED: Json = {
     "speak": FLAG,
     "suppression": ref("Suppression"),
@@ -96,6 +96,7 @@ _DECIDED: Json = {
     "voice_failed_ms": _NATURAL_OR_NULL,
     "voice_dropped_ms": _NATURAL_OR_NULL,
     "ended_seq": {**_NATURAL_OR_NULL, "description": "The place of that end, in the same order."},
+    "audio_url": _AUDIO_URL,
 }
 _REFUSAL: Json = {
     **object_of(
@@ -113,6 +114,11 @@ _ACKNOWLEDGED: Json = {
     "closed_ms": _NATURAL,
     "trigger_to_debrief_closed_ms": _NATURAL,
 }
+
+
+def _unknown(code: str) -> Json:
+    return object_of({"error": object_of({"code": {"const": code}, "message": TEXT})})
+
 
 MISSION_SCHEMAS: Mapping[str, Json] = {
     "Callout": fields(
@@ -169,10 +175,12 @@ MISSION_SCHEMAS: Mapping[str, Json] = {
             "ts_ms": _NATURAL,
             "trigger_event_id": {"type": ["string", "null"]},
             "ack": or_null(object_of(_ACKNOWLEDGED)),
+            "audio_url": _AUDIO_URL,
             "payload": ref("UtilityPayload"),
         }
     ),
-    "UnknownEvent": object_of({"error": object_of({"code": {"const": "unknown_event"}, "message": TEXT})}),
+    "UnknownEvent": _unknown("unknown_event"),
+    "UnknownRecording": _unknown("unknown_recording"),
 }
 
 # -- answers and parameters
@@ -189,6 +197,10 @@ DECIDED = {
         "The voice has failed too often, and is left alone for a while; or too many connections: `busy`.",
         _NOT_SPOKEN_OR_ERROR,
     ),
+}
+HEARD = {
+    200: answer("The recording.", {"type": "string", "format": "binary"}, "audio/wav"),
+    404: answer("You have no such recording, or it has expired: `unknown_recording`.", ref("UnknownRecording")),
 }
 BOARD = {
     200: answer_in_forms(

@@ -1,12 +1,14 @@
 """Routes for callouts: speak one, and read, write and close the events of a mission's board.
 
     POST /api/voice/speak                                       decide about a callout, and speak it
+    GET  /api/voice/audio/{recording}                           the recording of a callout
     GET  /api/mission-board/{mission_id}/events                 the events of a board, as a list or as a stream
     POST /api/mission-board/{mission_id}/events                 put an event on the board, and call it out
     POST /api/mission-board/{mission_id}/events/{event_id}/ack  close an event
     POST /api/mission-board/{mission_id}/approvals              answer what waits for an approval in a session
 
-Missions belong to their user. Every answer has the text of the callout, whatever happens to its voice.
+Missions belong to their user, and their full names begin with the user's; a user may leave that out. Every answer has
+the text of the callout, whatever happens to its voice.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import orjson
+from starlette.responses import Response
 
 from footlights.errors import InvalidCommand
 from footlights.params import TurnParams
@@ -24,6 +27,7 @@ from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.http.sse import KEEP_ALIVE, SseResponse
+from footlights_transports.views.mission.announcer import AUDIO_PATH
 from footlights_transports.views.mission.board import MAX_EVENTS, EventExists
 from footlights_transports.views.mission.openapi import (
     ADDED,
@@ -31,10 +35,12 @@ from footlights_transports.views.mission.openapi import (
     BOARD,
     CLOSED,
     DECIDED,
+    HEARD,
     NAMES,
     READING,
     REFUSALS,
 )
+from footlights_transports.views.mission.pure.payload import own_name
 from footlights_transports.views.mission.pure.requests import (
     LISTENER_FIELDS,
     read_answers,
@@ -49,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from footlights.events import JsonValue
     from footlights_transports.access.policy import User
@@ -77,7 +82,7 @@ _SENTENCES: Mapping[LimitScope | None, str] = {
 
 
 class MissionRoutes:
-    """The five routes of one server."""
+    """The six routes of one server."""
 
     def __init__(self, access: SessionAccess, missions: Missions) -> None:
         self._access = access
@@ -93,12 +98,20 @@ class MissionRoutes:
         announcement = await self._missions.speak(user, wanted)
         return _answer(announcement, wanted.dry_run)
 
+    @Operation("GET", f"{AUDIO_PATH}/{{recording}}", HEARD, names=NAMES)
+    async def fetch_audio(self, request: Request, user: User) -> Response:
+        """The recording of a callout of yours, until it expires."""
+        sound = await self._missions.recording(user, path_of(request)["recording"])
+        if sound is None:
+            return _unknown("unknown_recording", "You have no such recording, or it has expired.")
+        return Response(sound, headers=_HEADERS, media_type="audio/wav")
+
     @Operation("GET", _EVENTS, BOARD, (409,), parameters=READING, names=NAMES)
     async def read_board(self, request: Request, user: User) -> Response:
         """What was called out in a mission: a list, or Server-Sent Events if you accept them. If the mission is one of
         your open sessions, its turns are called out from now on.
         """
-        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        mission_id = _mission_id(request, user)
         context = _listener(request)
         epoch = self._access.stage.epoch
         after = _number("after", request.query_params.get("after"), 0, _LAST_PLACE, 0)
@@ -116,7 +129,7 @@ class MissionRoutes:
     @Operation("POST", _EVENTS, ADDED, (409, 415), body="BoardCallout", names=NAMES)
     async def add_event(self, request: Request, user: User) -> Response:
         """Call an event out, and put it on the board."""
-        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        mission_id = _mission_id(request, user)
         fields = json_body_of(request)
         for name in ("mission_id", "dry_run"):
             if name in fields:
@@ -132,7 +145,7 @@ class MissionRoutes:
     @Operation("POST", _APPROVALS, ANSWERED, (404, 409, 415, 422), body="BoardAnswer", names=NAMES)
     async def answer_approvals(self, request: Request, user: User) -> Response:
         """Answer what waits for an approval in a mission's session, by a new turn. Its callouts tell the outcome."""
-        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        mission_id = _mission_id(request, user)
         answers = read_answers(json_body_of(request))
         said = "Yes." if all(answers.values()) else "No."
         turn_id = self._access.begin_turn(user, mission_id, said, TurnParams(approvals=answers))
@@ -143,14 +156,12 @@ class MissionRoutes:
     )
     async def close_event(self, request: Request, user: User) -> Response:
         """Close an event: its debrief is called out and put on the board. Again changes nothing."""
-        path = path_of(request)
-        mission_id, event_id = read_id("mission_id", path["mission_id"]), read_id("event_id", path["event_id"])
+        mission_id, event_id = _mission_id(request, user), read_id("event_id", path_of(request)["event_id"])
         closing = read_closing(json_body_of(request) if body_of(request) else {})
         board = self._missions.find(user, mission_id)
         trigger = None if board is None else board.find(event_id)
         if board is None or trigger is None:
-            message = "There is no such event on the board, or it is forgotten."
-            return json_response({"error": {"code": "unknown_event", "message": message}}, 404)
+            return _unknown("unknown_event", "There is no such event on the board, or it is forgotten.")
         debrief = await self._missions.acknowledge(user, board, trigger, closing)
         answer = {**(trigger.acknowledgement or {}), **_decided(debrief.announcement)}
         return json_response({"mission_id": mission_id, "event_id": event_id, **answer}, headers=_HEADERS)
@@ -198,6 +209,10 @@ class BoardStream(SseResponse):
 # -- answers
 
 
+def _unknown(code: str, message: str) -> Response:
+    return json_response({"error": {"code": code, "message": message}}, 404)
+
+
 def _decided(announcement: Announcement) -> dict[str, JsonValue]:
     payload = announcement.payload
     return {
@@ -209,6 +224,7 @@ def _decided(announcement: Announcement) -> dict[str, JsonValue]:
         "voice_failed_ms": announcement.voice_failed_ms,
         "voice_dropped_ms": announcement.voice_dropped_ms,
         "ended_seq": announcement.ended_seq,
+        "audio_url": announcement.audio_url,
     }
 
 
@@ -229,6 +245,10 @@ def _answer(announcement: Announcement, dry_run: bool) -> Response:
 
 
 # -- reading requests
+
+
+def _mission_id(request: Request, user: User) -> str:
+    return own_name(user.name, read_id("mission_id", path_of(request)["mission_id"]))
 
 
 def _listener(request: Request) -> Context | None:

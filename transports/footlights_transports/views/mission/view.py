@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from footlights_transports.config.schema import FLAG, FOLDER, Setting
+from footlights_transports.config.schema import FLAG, FOLDER, SECONDS, Setting
 from footlights_transports.views.base.view import Mount, View
 from footlights_transports.views.mission.missions import Missions, MissionSettings
 from footlights_transports.views.mission.openapi import MISSION_SCHEMAS
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from footlights_transports.config.source import Source
 
 _SETTINGS = (
-    Setting("voice_folder", FOLDER, "Where espeak-ng writes callouts as WAV files. No speech if not set."),
+    Setting("voice_folder", FOLDER, "Where callouts that espeak-ng has spoken are kept. No speech if not set."),
+    Setting("audio_seconds", SECONDS, "How long a spoken callout can be fetched; then it is deleted.", 3_600.0),
     Setting("replay", FLAG, "Whether requests carry the time of the decision; for replays only.", False),
 )
 _VOICE = ("mission", "voice_folder")
@@ -36,13 +37,13 @@ class MissionView(View):
     @classmethod
     def read(cls, source: Source, cast: Cast | None, limits: Limits) -> MissionView:
         given = source.section(("mission",), _SETTINGS)
-        voice = None
         if "voice_folder" in given:
             try:
-                voice = EspeakVoice(source.folder(_VOICE, given["voice_folder"]))
+                folder = source.folder(_VOICE, given.pop("voice_folder"))
+                given |= {"voice": EspeakVoice(), "folder": folder}
             except VoiceError as error:
                 source.complain(_VOICE, f"cannot be used: {error}")
-        return cls(MissionSettings(voice=voice, replay=given.get("replay", False)))
+        return cls(MissionSettings(**given))
 
     def mount(self, access: SessionAccess) -> Mount:
         missions = Missions(access, self.settings)

@@ -107,7 +107,9 @@ class NativeConnection(Connection):
         access, user = self._access, self._user
         match command:
             case native.Start(params):
-                return {"session_id": access.start(user, params).session_id}
+                persona = next(iter(access.stage.personas), None)
+                speaks = {} if persona is None else {"persona": persona}
+                return {"session_id": access.start(user, params).session_id, **speaks}
             case native.BeginTurn(session_id, said, params, str(request_id)):
                 # Waited for here, although the ledger may be read: the next command may cancel this turn.
                 return {"turn_id": await access.begin_turn_once(user, session_id, said, params, request_id)}

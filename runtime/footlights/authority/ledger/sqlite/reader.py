@@ -158,6 +158,10 @@ class SqliteReader:
             where, value = "turn_id = ?", name
         return [_entry(row) for row in self._rows(f"{_COMMITS} WHERE {where} ORDER BY position", value)]
 
+    def of_session(self, session_id: str) -> list[Entry]:
+        """The commits of this session, in order."""
+        return [_entry(row) for row in self._rows(f"{_COMMITS} WHERE session_id = ? ORDER BY position", session_id)]
+
     def mentioning(self, words: str) -> list[Entry]:
         """The commits whose record contains this text, in order. It scans all of them."""
         query = f"{_COMMITS} WHERE instr(record, CAST(? AS BLOB)) ORDER BY position"

@@ -14,6 +14,7 @@ from footlights.authority import chain
 from footlights.authority.audit.reader import Altered, ToolRow, WorldRow
 from footlights.authority.audit.rebuild import worlds_of
 from footlights.authority.digest import NotCanonical
+from footlights.authority.initial_world import taken_in
 from footlights.authority.ledger.protocol import ToolRecord, ToolState
 from footlights.authority.ledger.sqlite.schema import LedgerDamaged
 from footlights.authority.patch import PatchFailed
@@ -21,7 +22,7 @@ from footlights.authority.record import InvalidRecord, recompute_digest, record_
 from footlights.authority.tool_steps import ToolStep
 from footlights.authority.world import JsonWorld
 from footlights.errors import TooLarge
-from footlights.ids import MAX_DIGITS, MIN_DIGITS, in_order
+from footlights.ids import MAX_DIGITS, MIN_DIGITS, OPERATOR, in_order
 
 if TYPE_CHECKING:
     import sqlite3
@@ -203,6 +204,13 @@ def genesis_digest(connection: sqlite3.Connection) -> str:
     digest: str
     ((digest,),) = connection.execute("SELECT genesis_digest FROM meta")
     return digest
+
+
+def initial_digest(connection: sqlite3.Connection) -> str:
+    """The digest of the initial world that was taken in last. Raises `LedgerDamaged`."""
+    rows = connection.execute("SELECT record FROM commits WHERE session_id = ? ORDER BY position", (OPERATOR,))
+    edits = taken_in(read_record(data) for (data,) in rows)
+    return edits[-1].digest if edits else genesis_digest(connection)
 
 
 def first(rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...] | None:

@@ -27,7 +27,7 @@ from footlights.authority.ledger.sqlite.rows import (
     find_record,
     find_request,
     find_tool,
-    genesis_digest,
+    initial_digest,
     last_digest,
     latest_records,
     position_of,
@@ -102,7 +102,7 @@ class SqliteStore:
                 self._worlds = WorldRows()
                 world = restore(connection, self._worlds.space, head, genesis)
                 self._worlds.begin(connection)
-                return Opening(head.epoch + 1, world, genesis_digest(connection))
+                return Opening(head.epoch + 1, world, initial_digest(connection))
         except BaseException:
             if taken_now:
                 self.close()

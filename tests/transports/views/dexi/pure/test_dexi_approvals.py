@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from footlights.authority import ApprovalNews, ApprovalState, approval_news
-from footlights.authority.approval_news import news_ext
+from footlights.authority.artifacts import news_ext
 from footlights.events import CommitFinal, Ext, ToolCallResult, ToolCallStarted, TurnFinal
 from footlights_transports.cli.run_view import RunView
 from footlights_transports.cli.screen import Line

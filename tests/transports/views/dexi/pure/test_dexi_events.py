@@ -23,6 +23,7 @@ from footlights_transports.views.dexi.pure.events import (
     timestamp,
     to_json,
 )
+from footlights_transports.views.dexi.pure.laws import check_dexi
 from footlights_transports.views.dexi.pure.schema import EVENT_NAMES, check_event, dexi_schema
 from tests.kit.views.dexi_kit import VALIDATOR, Raw
 
@@ -52,6 +53,9 @@ def example(name: str) -> Raw:
     return {field: name if field == "type" else VALUES.get(field, "words") for field in FIELDS[name].split()}
 
 
+@pytest.mark.shows("narration-57", "narration-62", "narration-66", "narration-67", "narration-72", "narration-74")
+@pytest.mark.shows("narration-75", "narration-76", "narration-79", "narration-83", "narration-85", "narration-88")
+@pytest.mark.shows("narration-89", "narration-90")
 @pytest.mark.parametrize("name", EVENT_NAMES)
 def test_each_schema_has_the_fields_of_the_specification_and_no_others(name: str) -> None:
     schema: Any = dexi_schema()["$defs"]
@@ -73,6 +77,15 @@ def test_an_event_survives_writing_and_reading(name: str) -> None:
     assert list(to_json(event)) == FIELDS[name].split()
     assert attrs.fields(type(event)).type.default == name
     VALIDATOR.validate(to_json(event))
+
+
+@pytest.mark.shows("narration-16", "narration-17", "narration-18", "narration-19", "narration-20", "narration-60")
+@pytest.mark.shows("narration-93")
+@pytest.mark.parametrize("name", sorted({*EVENT_NAMES} - {"mode", "output_delta", "done"}))
+def test_a_chat_with_any_other_event_is_unlawful(name: str) -> None:
+    chat = [example("mode"), example("output_delta"), example("done")]
+    assert check_dexi([*chat]) == []
+    assert "chat_only" in {each.law for each in check_dexi([*chat[:2], example(name), chat[2]])}
 
 
 def test_the_type_of_an_event_comes_first() -> None:
@@ -110,6 +123,7 @@ def test_an_invalid_event_is_refused_without_being_quoted(document: object, sent
     assert str(refused.value) == sentence
 
 
+@pytest.mark.shows("narration-90")
 @given(st.data())
 def test_the_schema_and_the_check_agree_about_altered_events(data: st.DataObject) -> None:
     document = example(data.draw(st.sampled_from(EVENT_NAMES)))
@@ -126,6 +140,7 @@ def test_the_schema_and_the_check_agree_about_altered_events(data: st.DataObject
     assert VALIDATOR.is_valid(document) is fits
 
 
+@pytest.mark.shows("narration-127")
 def test_the_schema_is_a_valid_json_schema() -> None:
     jsonschema_rs.validator_for(dexi_schema())
     assert jsonschema_rs.meta.is_valid(dexi_schema())

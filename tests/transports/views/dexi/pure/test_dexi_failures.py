@@ -62,6 +62,7 @@ AWAY = ErrorInfo("model_unreachable", "127.0.0.1:9 cannot be reached (ConnectErr
 WHY = f"Why ({AWAY.code}): {AWAY.message}"
 
 
+@pytest.mark.shows("narration-87")
 def test_the_step_that_fails_and_the_summary_say_why() -> None:
     cut = TurnInterrupted(InterruptReason.MODEL_ERROR, AWAY.code, error=AWAY)
     assert told(run_of(*HOT, cut, REFUSED))[4:] == [
@@ -106,6 +107,7 @@ def test_a_tool_crash_fails_the_step_and_the_run() -> None:
     ]
 
 
+@pytest.mark.shows("narration-121")
 @pytest.mark.parametrize(
     ("effects", "told_of_them"), [(True, "it may have had side effects"), (False, "it had no side effects")]
 )
@@ -153,6 +155,7 @@ def test_an_interruption_while_a_model_loads_ends_its_step(reason: InterruptReas
     assert told(queued)[3] == ("step_end", "step-1", outcome)
 
 
+@pytest.mark.shows("narration-87")
 def test_a_refused_commit_fails_the_run() -> None:
     refused = CommitFinal("0" * 64, CommitOutcome.FAIL_CLOSED, (Issue("no_money", "The purse is empty."),))
     run = run_of(*HOT, TokenDelta("Sold!", 0), TurnFinal("Sold!"), refused)

@@ -28,6 +28,7 @@ from tests.kit.views.dexi_kit import (
 )
 
 
+@pytest.mark.shows("narration-78", "narration-80")
 def test_every_silence_before_the_end_of_the_answer_has_heartbeats() -> None:
     pauses = [0, 3, 3, 6, 6, 3, 30]
     run = run_of(*HOT, STARTED, FOUND, TokenDelta("So.", 0), TurnFinal("So."), OK, pauses=pauses)
@@ -72,6 +73,7 @@ def test_text_that_is_held_back_does_not_delay_heartbeats() -> None:
     assert types(run).count("heartbeat") == 2
 
 
+@pytest.mark.shows("narration-80", "narration-81")
 def test_no_heartbeat_comes_before_it_is_due() -> None:
     run = Narrator(RUN, EXECUTION, tools=TOOLS)
     run.begin(98)

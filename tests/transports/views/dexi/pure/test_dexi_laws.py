@@ -123,8 +123,6 @@ BREACHES: list[tuple[str, Callable[[], list[Raw]], Breach]] = [
     ("run_id", execution, altered("plan_narrative", run_id="r1-000002")),
     ("time_order", execution, shifted(-1, "output_delta")),
     ("chat_only", chat, inserted("done", 0, type="summary", content="Words.")),
-    ("chat_only", chat, inserted("done", 0, type="step_start", step_id="step-1", label="Words")),
-    ("chat_only", chat, inserted("done", 0, type="heartbeat", step_id="step-1", state="words")),
     ("plan_once", execution, removed("plan_narrative")),
     ("plan_once", execution, repeated("plan_narrative")),
     ("plan_first", execution, moved("plan_narrative", 0, "tool_start")),
@@ -186,6 +184,8 @@ def test_these_runs_are_lawful() -> None:
     assert check_dexi([]) == []
 
 
+@pytest.mark.shows("narration-7", "narration-31", "narration-54", "narration-61", "narration-65", "narration-68")
+@pytest.mark.shows("narration-80", "narration-81", "narration-94", "narration-107")
 @pytest.mark.parametrize(("law", "make", "breach"), BREACHES, ids=[f"{n}-{b[0]}" for n, b in enumerate(BREACHES)])
 def test_a_breach_is_caught_by_its_law(law: str, make: Callable[[], list[Raw]], breach: Breach) -> None:
     events = deepcopy(make())

@@ -54,6 +54,7 @@ def test_an_answer_that_was_cut_says_so_in_the_summary_or_else_behind_the_answer
     assert said == ["Once", "\n\n(The answer was cut at its limit of tokens.)"]
 
 
+@pytest.mark.shows("narration-3", "narration-15")
 def test_a_chat_has_mode_output_and_done() -> None:
     run = run_of(
         TurnAccepted(), *HOT, TokenDelta("Good ", 0), TokenDelta("evening.", 5), TurnFinal("Good evening."), OK,
@@ -68,11 +69,13 @@ def test_a_chat_has_mode_output_and_done() -> None:
     assert [event["run_id"] for event in run if "run_id" in event] == [RUN, RUN]
 
 
+@pytest.mark.shows("narration-16", "narration-17", "narration-18", "narration-19", "narration-20", "narration-21")
 def test_a_chat_shows_no_tools_and_no_heartbeats() -> None:
     run = run_of(STARTED, FOUND, TokenDelta("Well.", 0), TurnFinal("Well."), OK, decision=CHAT, pauses=[20] * 5)
     assert types(run) == ["mode", "output_delta", "done"]
 
 
+@pytest.mark.shows("narration-49", "narration-96")
 @pytest.mark.parametrize(
     ("confirmation", "question"),
     [
@@ -113,6 +116,7 @@ def test_small_talk_gets_no_explanation_about_execution() -> None:
 # -- execution
 
 
+@pytest.mark.shows("narration-29", "narration-69", "narration-86", "narration-118")
 def test_a_run_with_a_tool_has_plan_steps_output_summary_and_done() -> None:
     run = run_of(
         TurnAccepted(), *HOT, TokenDelta("Let me look. ", 0), STARTED, FOUND, TokenDelta("Here.", 13),
@@ -144,6 +148,7 @@ def test_a_turn_without_tools_has_one_step_from_selection_to_its_first_word() ->
     ]
 
 
+@pytest.mark.shows("narration-51")
 def test_forced_small_talk_still_has_a_plan_and_a_step() -> None:
     run = run_of(
         *HOT, TokenDelta("Hi.", 0), TurnFinal("Hi."), OK, decision=decided(ExecutionPolicy.FORCE, []), agent="analyst"
@@ -166,6 +171,7 @@ def test_a_turn_that_needs_no_model_has_a_step_too() -> None:
     assert types(silent) == ["mode", "plan_narrative", "step_start", "step_end", "summary", "done"]
 
 
+@pytest.mark.shows("narration-64")
 def test_a_plan_names_the_activities() -> None:
     plans = {
         activities: run_of(TurnFinal(""), OK, decision=decided(activities=activities))[1]["content"]
@@ -190,6 +196,7 @@ def test_a_plan_that_cannot_be_carried_out_says_so() -> None:
     assert denied[1]["content"] == "I have not run anything, and I have no tools to search with.\n\n"
 
 
+@pytest.mark.shows("narration-98")
 @pytest.mark.parametrize(
     ("activities", "plan"),
     [
@@ -208,6 +215,7 @@ def test_a_plan_offers_the_different_paths(activities: list[str], plan: str) -> 
     assert run_of(TurnFinal(""), OK, decision=decision)[1]["content"] == plan
 
 
+@pytest.mark.shows("narration-70", "narration-95")
 def test_the_name_of_a_tool_that_does_not_exist_is_not_shown() -> None:
     prose = "I think the user secretly wants to search"
     refused = ToolCallResult("call-1", prose, False, error=ErrorInfo("unknown_tool", "There is no such tool."))
@@ -223,6 +231,7 @@ def test_the_name_of_a_tool_that_does_not_exist_is_not_shown() -> None:
     assert "secretly" not in str(run)
 
 
+@pytest.mark.shows("narration-29", "narration-71", "narration-73")
 def test_artifacts_come_inside_their_step_before_the_result() -> None:
     ext = artifacts(
         read=[{"kind": "document", "identifier": "inn.md"}, {"kind": "document", "identifier": "moor.md"}],
@@ -259,6 +268,7 @@ def test_invalid_notes_of_artifacts_are_ignored(ext: Ext | None) -> None:
     assert not {"artifact_read", "artifact_generated"} & set(types(run))
 
 
+@pytest.mark.shows("narration-68")
 def test_parallel_tools_have_overlapping_steps_and_hold_text_back() -> None:
     run = run_of(
         *HOT,

@@ -31,6 +31,7 @@ from tests.kit.views.dexi_kit import (
 KEY = "sk-abcdefghijklmnopqrstuvwxyz123456"
 
 
+@pytest.mark.shows("narration-77")
 def test_a_secret_in_a_result_is_redacted_and_the_event_says_so() -> None:
     leaked = ToolCallResult("call-1", "search_documents", False, summary=f"The key is {KEY}.")
     run = run_of(*HOT, STARTED, leaked, TurnFinal(""), OK)
@@ -40,6 +41,7 @@ def test_a_secret_in_a_result_is_redacted_and_the_event_says_so() -> None:
     assert KEY not in str(run)
 
 
+@pytest.mark.shows("narration-63", "narration-91")
 def test_a_secret_anywhere_but_in_the_answer_is_redacted() -> None:
     ext = artifacts(
         read=[{"kind": "document", "identifier": "ann@example.org/inn.md"}],
@@ -61,6 +63,7 @@ def test_a_secret_anywhere_but_in_the_answer_is_redacted() -> None:
     assert "blake3:00" in str(run)
 
 
+@pytest.mark.shows("narration-77")
 def test_a_redaction_by_the_tool_itself_is_reported_too() -> None:
     result = ToolCallResult("call-1", "search_documents", False, summary="2 found, 1 shown with parts [redacted]")
     [told_of] = [event for event in run_of(STARTED, result, TurnFinal(""), OK) if event["type"] == "tool_result"]
@@ -93,6 +96,7 @@ def test_the_answer_is_not_redacted() -> None:
 # -- the check against the schema
 
 
+@pytest.mark.shows("narration-91", "narration-127")
 def test_events_are_checked_against_their_schema_unless_switched_off() -> None:
     half_a_pair = core_events([*HOT, TurnFinal("\ud800")])
     for checked in (True, False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,8 @@ def aside(run: list[dict[str, str]], events: Events) -> str:
     return "".join([CUT_ASIDE if is_cut else "", *refused])
 
 
+@pytest.mark.shows("narration-7", "narration-9", "narration-10", "narration-52", "narration-54", "narration-58")
+@pytest.mark.shows("narration-59", "narration-60", "narration-61", "narration-84", "narration-93", "narration-126")
 @given(turns(), decisions, pauses)
 def test_every_turn_is_a_lawful_run_with_all_of_its_text(
     events: Events, decision: ModeDecision, waits: list[float]
@@ -70,11 +73,13 @@ def test_a_turn_with_missed_events_is_a_lawful_run_without_wrong_text(
         assert said(whole).startswith(words)
 
 
+@pytest.mark.shows("narration-92")
 @given(turns(), decisions)
 def test_the_same_events_make_the_same_run(events: tuple[StreamEvent, ...], decision: ModeDecision) -> None:
     assert project(events, decision) == project(events, decision)
 
 
+@pytest.mark.shows("narration-107")
 @given(turns(), decisions, st.data())
 def test_a_run_whose_narration_fails_anywhere_ends_lawfully(
     events: Events, decision: ModeDecision, data: st.DataObject
@@ -105,6 +110,7 @@ def test_the_laws_find_a_missing_or_repeated_event(
         assert check_dexi([*run[: place + 1], *run[place:]])
 
 
+@pytest.mark.shows("narration-9", "narration-10")
 @given(turns(), decisions)
 def test_the_laws_find_a_wrong_mode(events: Events, decision: ModeDecision) -> None:
     run = project(events, decision)

@@ -12,6 +12,7 @@ from footlights_transports.views.kgent.pure.tiers import affordable, standard_ti
 BUDGET = BudgetConfig()
 
 
+@pytest.mark.shows("gateway-91")
 @pytest.mark.parametrize(
     ("message", "mode", "tier"),
     [
@@ -25,6 +26,7 @@ def test_a_message_is_worth_a_tier(message: str, mode: DialogueMode, tier: Budge
     assert standard_tier(message, mode) is tier
 
 
+@pytest.mark.shows("gateway-101")
 @pytest.mark.parametrize(
     ("wanted", "tokens", "entropy", "tier"),
     [

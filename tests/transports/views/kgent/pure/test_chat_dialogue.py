@@ -96,6 +96,7 @@ def test_a_turn_with_further_events_does_not_wait() -> None:
     assert not reader.is_waiting
 
 
+@pytest.mark.shows("gateway-27")
 @given(st.lists(st.text("ab ", min_size=1, max_size=3), max_size=8), st.sets(st.integers(0, 7)))
 def test_the_joined_pieces_are_the_text_even_with_gaps(pieces: list[str], missing: set[int]) -> None:
     kept = [each for place, each in enumerate(deltas(*pieces)) if place not in missing]
@@ -133,6 +134,7 @@ def test_a_model_rate_limit_is_recognized() -> None:
     assert read(cut, committed(CommitOutcome.FAIL_CLOSED)) == [Failed(ErrorCode.LLM_UNAVAILABLE, is_rate_limit=True)]
 
 
+@pytest.mark.shows("gateway-103")
 def test_a_failure_that_says_more_than_its_reason_is_told() -> None:
     why = ErrorInfo("model_key_missing", "inn.example requires a key, and $INN_KEY is not set (HTTP 401).")
     cut = TurnInterrupted(InterruptReason.MODEL_ERROR, why.code, error=why)
@@ -201,6 +203,7 @@ def told(pieces: list[str], buffer_chunks: int = 5) -> list[ChatEvent]:
     return events + writer.take(Committed("t1-000001", whole, 47, "digest"), 201.0)
 
 
+@pytest.mark.shows("gateway-12")
 @given(st.lists(st.text(min_size=1), max_size=23), st.integers(1, 7))
 def test_stream_content_identity(pieces: list[str], buffer_chunks: int) -> None:
     events = told(pieces, buffer_chunks)
@@ -212,6 +215,7 @@ def test_stream_content_identity(pieces: list[str], buffer_chunks: int) -> None:
     assert events[-1].payload["total_chunks"] == len(chunks)
 
 
+@pytest.mark.shows("gateway-48")
 @given(st.lists(st.text(min_size=1), max_size=23), st.integers(1, 7))
 def test_a_chunk_is_sent_with_its_last_piece(pieces: list[str], buffer_chunks: int) -> None:
     chunks = [each for each in told(pieces, buffer_chunks) if each.event_type == "chunk"]
@@ -220,6 +224,7 @@ def test_a_chunk_is_sent_with_its_last_piece(pieces: list[str], buffer_chunks: i
         assert chunk.timestamp == 100.0 + number * buffer_chunks - 1
 
 
+@pytest.mark.shows("gateway-13", "gateway-43", "gateway-44")
 @given(st.lists(st.text(min_size=1), max_size=23), st.integers(1, 7))
 def test_sequence_monotonic(pieces: list[str], buffer_chunks: int) -> None:
     events = told(pieces, buffer_chunks)
@@ -228,6 +233,7 @@ def test_sequence_monotonic(pieces: list[str], buffer_chunks: int) -> None:
     assert [each.event_type for each in events if each.event_type == "done"] == [events[-1].event_type]
 
 
+@pytest.mark.shows("gateway-23", "gateway-40", "gateway-45", "gateway-57", "gateway-58", "gateway-60")
 def test_the_payloads_are_those_of_the_protocol() -> None:
     chunk, message, done = told(["Well."])
     assert chunk.payload == {"content": "Well.", "correlation_id": "c-1", "final": True}
@@ -242,6 +248,7 @@ def test_the_payloads_are_those_of_the_protocol() -> None:
     assert done.payload == {"total_chunks": 1, "correlation_id": "c-1"}
 
 
+@pytest.mark.shows("gateway-40", "gateway-46", "gateway-59")
 @pytest.mark.parametrize("code", ErrorCode)
 def test_an_error_has_its_hint_and_is_followed_by_done(code: ErrorCode) -> None:
     writer = DialogueWriter("c-1", DialogueMode.REFLECT, 5)

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from footlights import JsonValue
 
 
+@pytest.mark.shows("gateway-35")
 @pytest.mark.parametrize("content", ["", " ", "\n\t "])
 def test_content_non_empty(content: str) -> None:
     with pytest.raises(ValueError, match="cannot be empty"):
         ChatMessage("user", content)
 
 
+@pytest.mark.shows("gateway-34")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -46,6 +48,7 @@ def test_an_invalid_message_is_refused_and_not_quoted(wrong: dict[str, Any]) -> 
     assert "narrator" not in str(refused.value)
 
 
+@pytest.mark.shows("gateway-34", "gateway-38")
 def test_a_message_has_defaults() -> None:
     first, second = ChatMessage("user", "Hello?"), ChatMessage("system", "Be kind.")
     assert first.mode is DialogueMode.REFLECT
@@ -53,6 +56,7 @@ def test_a_message_has_defaults() -> None:
     assert first.timestamp > 0
 
 
+@pytest.mark.shows("gateway-37", "gateway-41")
 def test_messages_and_events_are_immutable() -> None:
     made = (ChatMessage("user", "Hello?"), ChatEvent("done", {}, 1, 1.0))
     for each in made:
@@ -60,6 +64,7 @@ def test_messages_and_events_are_immutable() -> None:
             setattr(each, attrs.fields(type(each))[0].name, "other")
 
 
+@pytest.mark.shows("gateway-42")
 def test_an_event_is_encoded_as_the_protocol_requires() -> None:
     payload: dict[str, JsonValue] = {
         "content": "Let me think about",
@@ -76,6 +81,7 @@ def test_an_event_is_encoded_as_the_protocol_requires() -> None:
     assert b"\n" not in event.encode()
 
 
+@pytest.mark.shows("gateway-47", "gateway-48", "gateway-51", "gateway-52")
 def test_the_settings_are_those_of_the_contract() -> None:
     settings = ChatFluxConfig()
     assert settings.emit_thoughts is False

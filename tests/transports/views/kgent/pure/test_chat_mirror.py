@@ -11,6 +11,7 @@ from footlights_transports.views.kgent.pure.mirror import HolographicBuffer
 from tests.kit.views.chat_kit import turn
 
 
+@pytest.mark.shows("gateway-68", "gateway-79")
 def test_reflect_never_awaits_and_keeps_metadata_only() -> None:
     mirror = HolographicBuffer()
     assert not inspect.iscoroutinefunction(mirror.reflect)
@@ -21,6 +22,7 @@ def test_reflect_never_awaits_and_keeps_metadata_only() -> None:
     assert "my secret words" not in str(vars(mirror))
 
 
+@pytest.mark.shows("gateway-88")
 def test_a_late_watcher_gets_the_history_then_new_turns() -> None:
     mirror = HolographicBuffer()
     early = mirror.join()
@@ -35,6 +37,7 @@ def test_a_late_watcher_gets_the_history_then_new_turns() -> None:
     assert late.missed == early.missed == 0
 
 
+@pytest.mark.shows("gateway-88")
 def test_a_slow_watcher_knows_what_it_missed() -> None:
     mirror = HolographicBuffer(keep=2)
     asleep = mirror.join()

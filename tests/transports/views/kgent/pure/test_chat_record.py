@@ -31,12 +31,14 @@ TURNS = st.builds(
 CHAINS = st.one_of(TURNS, st.lists(TURNS, max_size=3).map(lambda turns: TurnChain(tuple(turns)) >> IDENTITY))
 
 
+@pytest.mark.shows("gateway-29")
 @given(TURNS)
 def test_turn_roundtrip_identity(each: Turn) -> None:
     assert Turn.from_dict(each.to_dict()) == each
     assert Turn.from_dict(json.loads(json.dumps(each.to_dict()))) == each
 
 
+@pytest.mark.shows("gateway-1", "gateway-28")
 def test_turn_serialization_roundtrip() -> None:
     sample = turn("t1-000001", "What matters most")
     serialized = sample.to_dict()
@@ -86,11 +88,13 @@ def test_a_turn_with_a_field_missing_is_refused() -> None:
             Turn.from_dict(data)
 
 
+@pytest.mark.shows("gateway-26")
 def test_turn_immutability() -> None:
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         turn("a").content = "other"  # type: ignore[misc]
 
 
+@pytest.mark.shows("gateway-66")
 @given(CHAINS, CHAINS, CHAINS)
 def test_turn_composition_associative(a: Turn | TurnChain, b: Turn | TurnChain, c: Turn | TurnChain) -> None:
     assert (a >> b) >> c == a >> (b >> c)

@@ -44,6 +44,7 @@ def programs(draw: st.DrawFn) -> list[tuple[Turn, tuple[str, ...]]]:
     return made
 
 
+@pytest.mark.shows("gateway-67")
 @given(programs())
 def test_causal_ordering(program: list[tuple[Turn, tuple[str, ...]]]) -> None:
     places = {name: place for place, name in enumerate(names(trace_of(*program)))}

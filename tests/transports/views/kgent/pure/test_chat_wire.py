@@ -29,6 +29,7 @@ def frame(**data: Any) -> str:
     return orjson.dumps({"action": "message", "version": "1.0.0", "data": {"content": "Hello?", **data}}).decode()
 
 
+@pytest.mark.shows("gateway-3", "gateway-53")
 def test_the_protocol_is_that_of_the_seed() -> None:
     assert PROTOCOL_VERSION == "1.0.0"
     assert dict(AGENTESE_HANDLES) == {
@@ -38,6 +39,7 @@ def test_the_protocol_is_that_of_the_seed() -> None:
     }
 
 
+@pytest.mark.shows("gateway-55")
 def test_a_message_is_read() -> None:
     message = read_message(frame(mode="challenge", correlation_id="mine"), 5.0)
     assert (message.role, message.content, message.timestamp) == ("user", "Hello?", 5.0)
@@ -50,6 +52,7 @@ def test_mode_and_correlation_id_may_be_left_out() -> None:
     assert message.correlation_id
 
 
+@pytest.mark.shows("gateway-82")
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [

@@ -16,42 +16,20 @@ from footlights_transports.views.mission.pure.history import (
 )
 from footlights_transports.views.mission.pure.matrix import MATRIX, row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
-from footlights_transports.views.mission.pure.policy import Decision, decide, voice_dropped, voice_failed
+from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.pure.terms import (
     Classification,
     LimitScope,
     MissionEventType,
     SuppressionReason,
 )
-from tests.kit.callouts import LISTENING, mission_event
+from tests.kit.callouts import LISTENING, NOON, Told, mission_event, verdict
 
-NOON = 1_000 * DAY_MS + DAY_MS // 2
+FIRE = MissionEventType.STATE_CHANGE, Classification.CRITICAL
 
 
 def event(words: str, classification: Classification = Classification.INFO, mission: str = "heist") -> MissionEvent:
     return mission_event(words, MissionEventType.STATE_CHANGE, classification, mission)
-
-
-class Told:
-    """A history, and the decisions that add to it."""
-
-    def __init__(self, context: Context = LISTENING) -> None:
-        self.history = History()
-        self.context = context
-
-    def tell(self, made: MissionEvent, at: int) -> Decision:
-        decision = decide(made, self.context, self.history, NOON + at)
-        self.history = decision.history
-        return decision
-
-    def fail(self, made: MissionEvent, at: int) -> Decision:
-        decision = voice_failed(self.tell(made, at), self.history, NOON + at)
-        self.history = decision.history
-        return decision
-
-
-def verdict(decision: Decision) -> tuple[str | None, int]:
-    return decision.payload.suppression.reason, decision.payload.suppression.cooldown_ms
 
 
 SPOKEN = (None, 0)
@@ -60,6 +38,7 @@ HEIST = ("default", "heist")
 # -- cooldowns
 
 
+@pytest.mark.shows("callouts-36", "callouts-37")
 @pytest.mark.parametrize(
     ("classification", "cooldown"),
     [
@@ -102,6 +81,7 @@ def test_limits_of_missions_and_tenants_are_independent() -> None:
 # -- the mission rate
 
 
+@pytest.mark.shows("callouts-36", "callouts-37")
 def test_a_mission_speaks_two_events_that_are_not_urgent_in_15_seconds() -> None:
     told = Told()
     assert verdict(told.tell(event("One."), 0)) == SPOKEN
@@ -112,6 +92,7 @@ def test_a_mission_speaks_two_events_that_are_not_urgent_in_15_seconds() -> None
     assert verdict(told.tell(event("Four."), 15_000)) == ("mission_rate_limited", 1_000)
 
 
+@pytest.mark.shows("callouts-38")
 @pytest.mark.parametrize("urgent", [Classification.CRITICAL, Classification.ACTION])
 def test_urgent_events_are_neither_limited_nor_counted_by_the_mission_rate(urgent: Classification) -> None:
     told = Told()
@@ -126,6 +107,7 @@ def test_urgent_events_are_neither_limited_nor_counted_by_the_mission_rate(urgen
 # -- the voice
 
 
+@pytest.mark.shows("callouts-53")
 def test_a_mission_speaks_twelve_times_a_minute() -> None:
     told = Told()
     for number in range(12):
@@ -136,6 +118,7 @@ def test_a_mission_speaks_twelve_times_a_minute() -> None:
     assert verdict(told.tell(event("And more.", Classification.CRITICAL), 60_000)) == ("voice_rate_limited", 1_000)
 
 
+@pytest.mark.shows("callouts-38")
 def test_a_tenant_speaks_500_times_a_day() -> None:
     told = Told()
     for number in range(500):
@@ -245,7 +228,8 @@ def befallen(made: MissionEvent, named: SuppressionReason) -> str | None:
     return told.tell(made, 0).payload.suppression.reason
 
 
-@pytest.mark.parametrize("row", [row for row in MATRIX if row.speech], ids=lambda row: "-".join(row.cells[2:5]))
+@pytest.mark.shows("callouts-42")
+@pytest.mark.parametrize("row", [row for row in MATRIX if row.speech], ids=lambda row: str(row.classes))
 def test_every_reason_that_a_row_names_can_occur(row: object) -> None:
     for event_type in MissionEventType:
         for classification in Classification:
@@ -295,7 +279,7 @@ def test_a_decision_leaves_the_entries_of_other_tenants_unchanged() -> None:
 def test_a_tenant_at_its_limit_of_missions_waits_until_one_has_expired() -> None:
     told = Told(evolve(LISTENING, tenant_id="t"))
     places = range(MAX_MISSIONS_PER_TENANT)
-    spoken = {f"m{number}": (Spoken(NOON + number, "k", True),) for number in reversed(places)}
+    spoken = {f"m{number}": (Spoken(NOON + number, *FIRE, "k"),) for number in reversed(places)}
     told.history = evolve(told.history, missions={"t": spoken})
     refused = told.tell(event("Lit."), 5_000)
     assert verdict(refused) == ("voice_rate_limited", 55_000)
@@ -307,7 +291,10 @@ def test_a_tenant_at_its_limit_of_missions_waits_until_one_has_expired() -> None
 
 def test_a_mission_counts_for_a_minute_after_its_latest_callout() -> None:
     told = Told(evolve(LISTENING, tenant_id="t"))
-    spoken = (Spoken(NOON, "k", True), Spoken(NOON + 30_000, "l", True))
+    spoken = (
+        Spoken(NOON, *FIRE, "k"),
+        Spoken(NOON + 30_000, *FIRE, "l"),
+    )
     told.history = evolve(told.history, missions={"t": {f"m{n}": spoken for n in range(MAX_MISSIONS_PER_TENANT)}})
     assert verdict(told.tell(event("Lit."), 60_000)) == ("voice_rate_limited", 30_000)
 
@@ -315,7 +302,7 @@ def test_a_mission_counts_for_a_minute_after_its_latest_callout() -> None:
 def test_the_limit_of_missions_is_per_tenant() -> None:
     told = Told()
     places = range(MAX_MISSIONS_PER_TENANT)
-    spoken = {f"m{number}": (Spoken(NOON, "k", True),) for number in places}
+    spoken = {f"m{number}": (Spoken(NOON, *FIRE, "k"),) for number in places}
     told.history = evolve(told.history, missions={"t": spoken})
     assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
 

@@ -53,15 +53,29 @@ def reason(made: MissionEvent, context: Context = LISTENING) -> SuppressionReaso
     return judged(made, context).payload.suppression.reason
 
 
+@pytest.mark.shows("callouts-8", "callouts-10", "callouts-11", "callouts-12", "callouts-14", "callouts-27")
+def test_the_names_are_those_of_the_contract() -> None:
+    assert {*MissionEventType} == {"state_change", "threat_update", "timer_update", "action_required", "debrief"}
+    assert {*Classification} == {"info", "warn", "critical", "action"}
+    assert {*Certainty} == {"confirmed", "reasoned", "hypothesis", "unknown"}
+    assert {*SpeechMode} == {"callout", "briefing", "debrief"}
+    assert {*SuppressionReason} == {
+        "context_ineligible", "dedupe_cooldown", "mission_rate_limited", "voice_rate_limited",
+        "voice_budget_exceeded", "voice_backend_error", "missing_evidence", "contract_violation",
+    }  # fmt: skip
+
+
 # -- certainty parity
 
 
+@pytest.mark.shows("callouts-13")
 def test_certainties_are_ordered_as_the_contract_says() -> None:
     ordered = sorted(Certainty, key=lambda certainty: certainty.rank, reverse=True)
     assert ordered == ["confirmed", "reasoned", "hypothesis", "unknown"]
     assert least_certain(Certainty.CONFIRMED, Certainty.HYPOTHESIS) is Certainty.HYPOTHESIS
 
 
+@pytest.mark.shows("callouts-44", "callouts-45", "callouts-46", "callouts-64")
 @pytest.mark.parametrize(("text", "voice"), list(product(Certainty, Certainty)))
 def test_a_voice_more_certain_than_the_text_is_a_violation_and_never_lowered(text: Certainty, voice: Certainty) -> None:
     decision = judged(event(classification=Classification.CRITICAL, certainty=text, voice_certainty=voice))
@@ -82,6 +96,7 @@ def test_a_voice_is_by_default_as_certain_as_the_text(text: Certainty) -> None:
     assert voice.certainty is text
 
 
+@pytest.mark.shows("callouts-57")
 def test_a_text_is_by_default_of_unknown_certainty() -> None:
     text = compose(MissionEventType.STATE_CHANGE, Classification.INFO, change="The lamp is lit.")
     made = MissionEvent(
@@ -98,6 +113,7 @@ def test_a_text_is_by_default_of_unknown_certainty() -> None:
 # -- evidence parity
 
 
+@pytest.mark.shows("callouts-25", "callouts-39", "callouts-47", "callouts-65")
 @pytest.mark.parametrize("claim", ["repo_attributed", "system_state_claim"])
 @pytest.mark.parametrize("refs", [(), ("",), ("  ",)])
 @pytest.mark.parametrize(
@@ -122,6 +138,7 @@ def test_a_claim_without_evidence_is_suppressed_if_its_row_allows_no_hypothesis(
     assert decision.payload.certainty is Certainty.HYPOTHESIS
 
 
+@pytest.mark.shows("callouts-25")
 @pytest.mark.parametrize("claim", ["repo_attributed", "system_state_claim"])
 @pytest.mark.parametrize("certainty", Certainty)
 def test_a_claim_without_evidence_is_a_hypothesis_at_best_if_its_row_allows_one(
@@ -166,17 +183,7 @@ def test_a_suppressed_text_without_evidence_is_a_hypothesis_too() -> None:
     assert decision.payload.certainty is Certainty.HYPOTHESIS
 
 
-def test_a_claim_about_sources_that_is_not_deterministic_is_a_violation() -> None:
-    sourced = event(evidence_refs=("docs/a.md",), repo_attributed=True)
-    assert reason(sourced) is None
-    assert reason(evolve(sourced, deterministic=False)) is SuppressionReason.CONTRACT_VIOLATION
-    assert reason(event(deterministic=False)) is None
-    assert reason(evolve(sourced, repo_attributed=False, system_state_claim=True, deterministic=False)) is None
-
-
-# -- debriefs
-
-
+@pytest.mark.shows("callouts-40")
 @pytest.mark.parametrize("operator_ref", [None, "", " "])
 def test_a_debrief_without_an_operators_action_is_not_spoken(operator_ref: str | None) -> None:
     made = event(MissionEventType.DEBRIEF, Classification.CRITICAL)
@@ -184,6 +191,7 @@ def test_a_debrief_without_an_operators_action_is_not_spoken(operator_ref: str |
     assert reason(evolve(made, operator_ref="op-7")) is None
 
 
+@pytest.mark.shows("callouts-38")
 @pytest.mark.parametrize("classification", [Classification.CRITICAL, Classification.ACTION])
 @pytest.mark.parametrize("certainty", Certainty)
 @pytest.mark.parametrize("operator_ref", [None, "op-7"])
@@ -225,13 +233,14 @@ def test_a_text_without_content_is_a_violation() -> None:
 
 
 def test_the_rules_that_are_broken_have_names() -> None:
-    made = event(voice_certainty=Certainty.CONFIRMED, repo_attributed=True, deterministic=False)
-    assert list(broken_rules(made)) == ["voice_more_certain_than_text", "repo_claim_not_deterministic"]
+    made = event(voice_certainty=Certainty.CONFIRMED, text=evolve(event().text, next_action=""))
+    assert list(broken_rules(made)) == ["voice_more_certain_than_text", "next_action_empty"]
 
 
 # -- how it is spoken
 
 
+@pytest.mark.shows("callouts-28", "callouts-30")
 @pytest.mark.parametrize(
     ("event_type", "classification", "mode", "longest"),
     [
@@ -253,6 +262,7 @@ def test_a_voice_is_as_long_as_both_its_row_and_its_mode_allow(
     assert text.spoken.startswith(f"{voice.text.removeprefix('Probably: ')} ")
 
 
+@pytest.mark.shows("callouts-43")
 @pytest.mark.parametrize("mode", [SpeechMode.BRIEFING, SpeechMode.DEBRIEF])
 def test_a_mode_that_is_wider_than_the_row_is_not_taken(mode: SpeechMode) -> None:
     voice = judged(event(MissionEventType.STATE_CHANGE, Classification.INFO, mode=mode)).payload.voice
@@ -260,6 +270,7 @@ def test_a_mode_that_is_wider_than_the_row_is_not_taken(mode: SpeechMode) -> Non
     assert voice.mode is SpeechMode.CALLOUT
 
 
+@pytest.mark.shows("callouts-33")
 @pytest.mark.parametrize(
     ("certainty", "hedge"),
     [
@@ -276,6 +287,7 @@ def test_what_is_less_certain_sounds_less_certain(certainty: Certainty, hedge: s
     assert voice.text == f"{hedge}{made.text.spoken}"
 
 
+@pytest.mark.shows("callouts-32")
 def test_a_voice_that_could_only_say_something_else_is_a_violation() -> None:
     kind = MissionEventType.STATE_CHANGE, Classification.INFO
     made = event(*kind, text=compose(*kind, change=f"Open the {'very ' * 20}old door {'only ' * 8}after the alarm."))
@@ -300,13 +312,12 @@ def test_the_first_check_that_applies_is_the_reason() -> None:
         Certainty.REASONED,
         voice_certainty=Certainty.CONFIRMED,
         repo_attributed=True,
-        deterministic=False,
     )
     assert reason(worst, Context()) is SuppressionReason.CONTEXT_INELIGIBLE
     assert reason(worst) is SuppressionReason.CONTEXT_INELIGIBLE
     linked = evolve(worst, operator_ref="op-1")
     assert reason(linked) is SuppressionReason.CONTRACT_VIOLATION
-    unproven = evolve(linked, event_type=MissionEventType.STATE_CHANGE, voice_certainty=None, deterministic=True)
+    unproven = evolve(linked, event_type=MissionEventType.STATE_CHANGE, voice_certainty=None)
     assert reason(unproven) is SuppressionReason.MISSING_EVIDENCE
     assert reason(evolve(unproven, evidence_refs=("docs/a.md",), text=ANCHORED)) is None
 
@@ -315,7 +326,8 @@ AGAINST_THE_EVENT: dict[SuppressionReason, dict[str, Any]] = {
     SuppressionReason.CONTRACT_VIOLATION: {"text": evolve(event().text, next_action="")},
     SuppressionReason.MISSING_EVIDENCE: {"system_state_claim": True},
 }
-MANY = tuple(Spoken(number, f"urgent {number}", is_urgent=True) for number in range(VOICE_RATE))
+FIRE, LAMP = ((MissionEventType.STATE_CHANGE, each) for each in (Classification.CRITICAL, Classification.INFO))
+MANY = tuple(Spoken(number, *FIRE, f"urgent {number}") for number in range(VOICE_RATE))
 
 
 def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -> History:
@@ -324,9 +336,12 @@ def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -
     if SuppressionReason.VOICE_RATE_LIMITED in causes:
         spoken += MANY
     if SuppressionReason.MISSION_RATE_LIMITED in causes:
-        spoken += [Spoken(20, "one", is_urgent=False), Spoken(20, "two", is_urgent=False)]
+        spoken += [
+            Spoken(20, *LAMP, "one"),
+            Spoken(20, *LAMP, "two"),
+        ]
     if SuppressionReason.DEDUPE_COOLDOWN in causes:
-        spoken.append(Spoken(20, dedupe_key(made), is_urgent=False))
+        spoken.append(Spoken(20, *LAMP, dedupe_key(made)))
     is_spent = SuppressionReason.VOICE_BUDGET_EXCEEDED in causes
     return History(
         missions={LISTENING.tenant_id: {made.mission_id: tuple(spoken)}} if spoken else {},
@@ -336,6 +351,7 @@ def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -
     )
 
 
+@pytest.mark.shows("callouts-49")
 def test_of_several_causes_the_first_in_the_documented_order_is_the_reason() -> None:
     plain = event(MissionEventType.STATE_CHANGE, Classification.INFO, Certainty.CONFIRMED)
     for chosen in product((False, True), repeat=len(SuppressionReason)):
@@ -353,6 +369,7 @@ def test_of_several_causes_the_first_in_the_documented_order_is_the_reason() -> 
 # -- the payload
 
 
+@pytest.mark.shows("callouts-15")
 def test_the_payload_is_the_documented_one() -> None:
     made = event(MissionEventType.ACTION_REQUIRED, Classification.ACTION, evidence_refs=("docs/a.md#L1",))
     assert judged(made).payload.document == {
@@ -378,6 +395,7 @@ def test_the_payload_is_the_documented_one() -> None:
     }
 
 
+@pytest.mark.shows("callouts-48")
 def test_a_suppressed_payload_has_its_text_and_the_reason() -> None:
     document = judged(event(), Context()).payload.document
     assert document["voice_payload"] is None
@@ -393,6 +411,7 @@ def test_a_suppressed_payload_has_its_text_and_the_reason() -> None:
 # -- the dedupe key
 
 
+@pytest.mark.shows("callouts-50")
 @pytest.mark.parametrize(
     "other",
     [
@@ -407,11 +426,13 @@ def test_another_mission_type_class_or_text_has_another_key(other: MissionEvent)
     assert dedupe_key(other) != dedupe_key(event())
 
 
+@pytest.mark.shows("callouts-50")
 def test_nothing_else_changes_the_key() -> None:
     shouted = compose(MissionEventType.THREAT_UPDATE, Classification.WARN, change="THE GUARD WOKE. the door shuts!")
     other = event(event_id="e2", certainty=Certainty.UNKNOWN, evidence_refs=("a",), operator_ref="x", text=shouted)
     assert dedupe_key(other) == dedupe_key(event())
 
 
+@pytest.mark.shows("callouts-51")
 def test_the_key_is_the_same_in_every_process() -> None:
     assert dedupe_key(event()) == "ea154fa78e5ed2019fbfb663d91587f0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,7 +61,6 @@ def events(draw: st.DrawFn) -> MissionEvent:
         repo_attributed=draw(st.booleans()),
         system_state_claim=draw(st.booleans()),
         operator_ref=draw(st.sampled_from([None, "", "op-1"])),
-        deterministic=draw(st.booleans()),
     )
 
 
@@ -90,6 +90,7 @@ def told(steps: list[Step]) -> list[tuple[MissionEvent, History, Decision]]:
     return all_told
 
 
+@pytest.mark.shows("callouts-5")
 @given(STEPS)
 def test_a_voice_is_never_more_certain_than_the_text(steps: list[Step]) -> None:
     for event, _, decision in told(steps):
@@ -97,6 +98,7 @@ def test_a_voice_is_never_more_certain_than_the_text(steps: list[Step]) -> None:
             assert decision.payload.voice.certainty.rank <= decision.payload.certainty.rank <= event.certainty.rank
 
 
+@pytest.mark.shows("callouts-6", "callouts-47")
 @given(STEPS)
 def test_a_claim_has_evidence_or_is_a_hypothesis_at_best(
     steps: list[Step],
@@ -106,6 +108,7 @@ def test_a_claim_has_evidence_or_is_a_hypothesis_at_best(
             assert decision.payload.certainty.rank <= Certainty.HYPOTHESIS.rank
 
 
+@pytest.mark.shows("callouts-8", "callouts-49")
 @given(STEPS)
 def test_a_callout_is_either_spoken_or_has_one_reason(steps: list[Step]) -> None:
     for (event, context, *_), (_, _, decision) in zip(steps, told(steps), strict=True):
@@ -119,6 +122,7 @@ def test_a_callout_is_either_spoken_or_has_one_reason(steps: list[Step]) -> None
             assert any(broken_rules(event, context))
 
 
+@pytest.mark.shows("callouts-31", "callouts-46")
 @given(STEPS)
 def test_the_text_is_never_lost_and_the_voice_adds_nothing(
     steps: list[Step],
@@ -131,6 +135,7 @@ def test_the_text_is_never_lost_and_the_voice_adds_nothing(
             assert event.text.spoken.startswith(words)
 
 
+@pytest.mark.shows("callouts-7", "callouts-66")
 @given(STEPS)
 def test_the_same_sequence_gives_the_same_decisions(steps: list[Step]) -> None:
     assert told(steps) == told(steps)

@@ -49,7 +49,6 @@ FULL: dict[str, Any] = {
     "system_state_claim": True,
     "evidence_refs": ["docs/a.md#L1"],
     "operator_ref": "op-1",
-    "deterministic": True,
     "tenant_id": "acme",
     "dry_run": True,
     "policy_ts_ms": 5,
@@ -70,12 +69,13 @@ def test_a_request_with_every_field() -> None:
     assert (event.mission_id, event.event_id, event.mode) == ("heist", "e7", SpeechMode.CALLOUT)
     assert (event.event_type, event.classification) == (MissionEventType.ACTION_REQUIRED, Classification.ACTION)
     assert (event.certainty, event.voice_certainty) == (Certainty.CONFIRMED, Certainty.REASONED)
-    assert (event.repo_attributed, event.system_state_claim, event.deterministic) == (True, True, True)
+    assert (event.repo_attributed, event.system_state_claim) == (True, True)
     assert (event.evidence_refs, event.operator_ref) == (("docs/a.md#L1",), "op-1")
     assert event.text.spoken == "Approve the sale."
     assert event.text.evidence_anchor == "EVIDENCE: docs/a.md#L1"
 
 
+@pytest.mark.shows("callouts-56")
 @pytest.mark.parametrize("absent", [{}, {name: None for name in FULL if name != "text"}], ids=["missing", "null"])
 def test_a_request_with_only_a_text_is_of_unknown_certainty_and_not_spoken(absent: dict[str, None]) -> None:
     request = read_callout({"text": "The lamp is lit.", **absent}, "x")
@@ -87,6 +87,7 @@ def test_a_request_with_only_a_text_is_of_unknown_certainty_and_not_spoken(absen
     assert decision.payload.text.spoken == "The lamp is lit."
 
 
+@pytest.mark.shows("callouts-57")
 def test_a_default_never_raises_the_certainty_of_the_text() -> None:
     request = read_callout({"text": "Fire.", "voice_certainty": "hypothesis", **HEARD}, "x")
     decision = decide(request.event, request.context, History(), 0)
@@ -110,6 +111,7 @@ def test_lines_without_content_are_a_violation() -> None:
     assert decision.payload.suppression.reason is SuppressionReason.CONTRACT_VIOLATION
 
 
+@pytest.mark.shows("callouts-27")
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -212,14 +214,6 @@ def test_a_debrief_is_never_more_certain_than_its_event(words: str | None, has_e
         assert debrief.claimed_by_voice.rank <= least_certain(trigger.claimed_by_voice, debrief.certainty).rank
         if words is not None:
             assert debrief.certainty.rank <= stated.rank
-
-
-def test_the_debrief_of_a_nondeterministic_claim_is_not_spoken() -> None:
-    trigger = evolve(TRIGGER, repo_attributed=True, deterministic=False)
-    for fields in ({}, {"text": "The build is broken."}):
-        debrief = closed(trigger, **fields)
-        assert list(broken_rules(debrief)) == ["repo_claim_not_deterministic"]
-        assert said(debrief) is None
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ GOOD = compose(
 )
 
 
+@pytest.mark.shows("callouts-19", "callouts-24")
 def test_the_four_lines_carry_their_labels() -> None:
     assert GOOD.block.splitlines() == [
         "CHANGE: threat_update/warn -- The gate failed.",
@@ -46,9 +47,19 @@ def test_a_voice_leaves_out_what_is_not_stated() -> None:
 
 def test_lines_without_labels_are_spoken_whole() -> None:
     lines = TextPayload(what_changed="Gate:  down", why_it_matters="bad", next_action="run", evidence_anchor="x")
-    assert lines.spoken == "Gate: down bad run"
+    assert lines.spoken == "Gate: down. bad. run"
 
 
+def test_a_voice_pauses_between_the_lines_and_not_within_a_running_text() -> None:
+    lines = compose(*KIND, change="Do not touch", impact='The lever is "safe!"', next_action="Wait outside")
+    assert lines.spoken == 'Do not touch. The lever is "safe!" Wait outside'
+    words = "one two " * 40
+    running = compose_plain(*KIND, words)
+    assert NOT_STATED not in running.why_it_matters
+    assert running.spoken == words.rstrip()
+
+
+@pytest.mark.shows("callouts-18", "callouts-20", "callouts-22")
 @pytest.mark.parametrize(
     ("line", "longest"), [("what_changed", 160), ("why_it_matters", 220), ("next_action", 160)], ids=lambda it: str(it)
 )
@@ -57,18 +68,21 @@ def test_a_line_may_be_as_long_as_the_contract_says_and_no_longer(line: str, lon
     assert list(evolve(GOOD, **{line: "x" * (longest + 1)}).broken_rules()) == [f"{line}_too_long"]
 
 
+@pytest.mark.shows("callouts-26")
 def test_all_lines_together_have_at_most_900_characters() -> None:
     room = 900 - len(GOOD.block) + len(GOOD.evidence_anchor)
     assert list(evolve(GOOD, evidence_anchor="x" * room).broken_rules()) == []
     assert list(evolve(GOOD, evidence_anchor="x" * (room + 1)).broken_rules()) == ["text_block_too_long"]
 
 
+@pytest.mark.shows("callouts-16")
 @pytest.mark.parametrize("line", list(GOOD.document))
 @pytest.mark.parametrize("empty", ["", "  ", "NEXT: "])
 def test_no_line_may_be_empty(line: str, empty: str) -> None:
     assert list(evolve(GOOD, **{line: empty}).broken_rules()) == [f"{line}_empty"]
 
 
+@pytest.mark.shows("callouts-17")
 @pytest.mark.parametrize(
     ("change", "is_one"),
     [
@@ -103,7 +117,8 @@ def test_a_plain_text_is_laid_out_without_losing_a_word(text: str) -> None:
 
 def test_a_plain_text_begins_with_its_first_sentence() -> None:
     lines = compose_plain(*KIND, "The gate  failed.\nThe release waits.", ["docs/a.md"])
-    assert lines == compose(*KIND, change="The gate failed.", impact="The release waits.", evidence_refs=["docs/a.md"])
+    made = compose(*KIND, change="The gate failed.", impact="The release waits.", evidence_refs=["docs/a.md"])
+    assert lines.document == made.document
 
 
 def test_a_plain_text_that_a_briefing_could_speak_fits_into_the_lines() -> None:
@@ -127,6 +142,7 @@ def test_a_line_without_content_reads_not_stated() -> None:
 # -- evidence
 
 
+@pytest.mark.shows("callouts-24")
 def test_refs_that_do_not_fit_are_counted() -> None:
     refs = [f"docs/{'x' * 90}{number}.md" for number in range(9)]
     anchor = compose(*KIND, change="It failed.", evidence_refs=refs).evidence_anchor

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from attrs import evolve
 
-from footlights.authority import Artifact
-from footlights.authority.approval_news import news_ext
+from footlights.authority import Artifact, Intent, IntentType
+from footlights.authority.artifacts import news_ext
 from footlights.events import (
     EVENT_TYPES,
     SCHEMA_V,
@@ -26,7 +27,8 @@ from footlights.events import (
 )
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.policy import broken_rules, decide
-from footlights_transports.views.mission.pure.terms import Certainty
+from footlights_transports.views.mission.pure.raised import RaisedEvent, raise_events
+from footlights_transports.views.mission.pure.terms import Certainty, MissionEventType
 from footlights_transports.views.mission.pure.turns import TurnCallouts
 from tests.kit.callouts import LISTENING
 
@@ -101,19 +103,82 @@ def test_an_interruption_by_a_person_is_debriefed_with_the_commit(reason: str) -
     assert (made.event_type, made.operator_ref) == ("debrief", f"{reason}:t1-000001")
 
 
+@pytest.mark.shows("callouts-21")
 def test_every_interrupted_turn_is_called_out_as_not_committed() -> None:
     for reason in InterruptReason:
         (made,) = told(TurnInterrupted(reason=reason), LOST)
         assert made.text.why_it_matters == "IMPACT: Nothing of it was committed."
 
 
-def test_a_loading_model_is_called_out_once() -> None:
+@pytest.mark.shows("callouts-59")
+def test_how_a_turn_comes_about_is_no_news() -> None:
     loading = ModelLoading(model_id="m", cold_start=True)
-    assert kinds(told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5)))[0][:2] == (
-        "timer_update",
-        "info",
+    assert told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5)) == []
+
+
+SIREN = RaisedEvent("threat_update", "critical", "reasoned", "The siren sounds.", next_action="Leave now.")
+TIMER = RaisedEvent("timer_update", "info", "confirmed", "Two minutes are left.", evidence=("world#/clock",))
+
+
+def test_what_the_game_raises_is_called_out_in_place_of_the_commit() -> None:
+    waiting = Artifact("approval.pending", {"id": "a-000001", "question": "Sell the lantern?"})
+    asked, siren, timer = told(OK, artifacts=(SIREN.artifact, Artifact("receipt", {}), TIMER.artifact, waiting))
+    assert asked.event_type == "action_required"
+    assert kinds([siren]) == [("threat_update", "critical", "The siren sounds. Leave now.")]
+    assert (siren.certainty, timer.certainty) == (Certainty.REASONED, Certainty.CONFIRMED)
+    assert [siren.event_id, timer.event_id] == ["t1-000001.5.1", "t1-000001.5.2"]
+    assert timer.evidence_refs == ("turn:t1-000001#5", "commit:c1", "world#/clock")
+    assert siren.system_state_claim
+
+
+@pytest.mark.shows("callouts-58")
+@pytest.mark.parametrize("event_type", list(MissionEventType))
+def test_the_game_raises_every_type_of_event(event_type: MissionEventType) -> None:
+    event = RaisedEvent(event_type, "action", "confirmed", "The vote is open.", operator_ref="op-7")
+    (made,) = told(OK, artifacts=(event.artifact,))
+    assert (made.event_type, made.operator_ref) == (event_type, "op-7")
+    assert decide(made, LISTENING, History(), 0).speak
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"change": 7},
+        {"event_type": "party"},
+        {"event_type": []},
+        {"certainty": None},
+        {"evidence": None},
+        {"evidence": [1]},
+        {"operator_ref": 0},
+        {"words": "more"},
+    ],
+)
+def test_an_artifact_of_another_shape_raises_nothing(wrong: dict[str, Any]) -> None:
+    data: Any = SIREN.artifact.data
+    shapes: list[Any] = [{**data, **wrong}, [], {}]
+    for shape in shapes:
+        (made,) = told(OK, artifacts=(Artifact("mission.event", shape),))
+        assert made.event_type == "state_change"
+
+
+def test_an_event_that_is_too_long_is_told_and_not_spoken() -> None:
+    (made,) = told(OK, artifacts=(evolve(SIREN, change="word " * 90).artifact,))
+    assert decide(made, LISTENING, History(), 0).payload.suppression.reason == "contract_violation"
+
+
+def test_a_wrong_event_is_refused_where_it_is_made() -> None:
+    with pytest.raises(ValueError, match="party"):
+        RaisedEvent("party", "info", "confirmed", "Hello.")
+
+
+def test_the_rule_commits_what_tools_raised_and_nothing_else() -> None:
+    intents = (
+        SIREN.intent("c1"),
+        Intent(IntentType.TOOL_RESULT, "c2", {"pour": 1}),
+        Intent(IntentType.TOOL_RESULT, "c3", None),
+        Intent(IntentType.TURN_FINALIZE, "t1", SIREN.intent("c4").payload),
     )
-    assert len(told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5))) == 1
+    assert raise_events({}, intents).artifacts == (SIREN.artifact,)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +206,7 @@ def test_a_tool_is_called_out_if_it_failed_or_may_have_had_effects(
     assert not any("secret" in each.text.block for each in made)
 
 
+@pytest.mark.shows("callouts-63")
 def test_a_pending_approval_requires_action() -> None:
     asked = Artifact("approval.pending", {"id": "a-000001", "question": "Sell the lantern?"})
     made = told(OK, artifacts=(Artifact("receipt", {}), asked))
@@ -162,6 +228,7 @@ WAITING = Artifact("approval.pending", {"id": "a-000001", "question": "Sell the 
 REFUSED = Artifact("approval.denied", {"id": "a-000002", "question": "Sell the house?"})
 
 
+@pytest.mark.shows("callouts-21")
 @pytest.mark.parametrize(
     ("artifacts", "impact"),
     [
@@ -199,14 +266,27 @@ def test_an_artifact_of_another_shape_is_no_approval() -> None:
     assert len(told(OK, artifacts=(Artifact("approval.pending", []),))) == 1
 
 
+ORDER = re.compile(r"NEXT: (?:Answer|Ask|Come|Go|Look|Wait) .*\b(?:now|in a moment|before|when|until)\b.*\.")
+
+
+@pytest.mark.shows("callouts-23")
+def test_the_next_action_of_a_turn_is_an_order_with_a_time() -> None:
+    failed = ToolCallResult(tool_call_id="c", tool_name="t", canceled=False, error=ErrorInfo("broken", "It broke."))
+    made = told(ModelLoading(model_id="m", cold_start=True), failed, LOST) + told(OK, artifacts=(WAITING, REFUSED))
+    for reason in InterruptReason:
+        made += told(TurnInterrupted(reason=reason), LOST)
+    assert [each.text.next_action for each in made if not ORDER.fullmatch(each.text.next_action)] == []
+
+
 def test_players_and_models_are_never_quoted() -> None:
     assert told(TokenDelta(delta="secret", offset=0), TurnFinal(text="secret")) == []
 
 
+@pytest.mark.shows("callouts-2")
 def test_every_turn_callout_keeps_the_contract_and_can_be_spoken() -> None:
     tool = ToolCallResult(tool_call_id="c", tool_name="t", canceled=True, side_effects_may_have_occurred=True)
     artifacts = (Artifact("approval.pending", {"id": "a-000001", "question": "Sell it?"}),)
-    made = told(ModelLoading(model_id="m", cold_start=True), tool, OK, artifacts=artifacts)
+    made = told(tool, OK, artifacts=artifacts)
     for reason in InterruptReason:
         made += told(TurnInterrupted(reason=reason), LOST)
     assert {each.event_type.value for each in made} == {

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from footlights_transports.views.mission.pure.shortening import sentences, shorten
 
 
+@pytest.mark.shows("callouts-32")
 @pytest.mark.parametrize(
     "text",
     [
@@ -24,12 +25,15 @@ from footlights_transports.views.mission.pure.shortening import sentences, short
         "Abra a porta. Somente depois do alarme.",
         "He said (and this is important. Listen.) that it is safe.",
         "Gate open at 3.5 m",
+        "Open the door. You may do so only after the alarm has stopped.",
+        "Open the door. The alarm is loud. Wait until it stops.",
+        "Open the door; it is heavy. Wait until the alarm stops.",
         "x" * 50,
     ],
 )
 def test_nothing_is_said_rather_than_something_else(text: str) -> None:
-    assert {shorten(text, longest) for longest in range(len(text))} == {""}
-    assert shorten(text, len(text)) == text
+    assert {shorten([text], longest) for longest in range(len(text))} == {""}
+    assert shorten([text], len(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,15 @@ def test_nothing_is_said_rather_than_something_else(text: str) -> None:
     ],
 )
 def test_a_text_is_cut_after_a_sentence_or_a_clause_that_stands_alone(text: str, longest: int, short: str) -> None:
-    assert shorten(text, longest) == short
+    assert shorten([text], longest) == short
+
+
+def test_a_line_limits_the_one_before_only_with_its_first_words() -> None:
+    lines = ["The guard woke.", "The door will be locked.", "Leave by the window before the bell."]
+    assert shorten(lines, 75) == "The guard woke. The door will be locked."
+    assert shorten(lines, 39) == "The guard woke."
+    assert shorten(["Open the door.", "Only after the bell."], 30) == ""
+    assert shorten([], 5) == ""
 
 
 TEXTS = st.lists(
@@ -77,6 +89,6 @@ def test_the_sentences_of_a_text_are_the_text(text: str) -> None:
 
 @given(TEXTS, st.integers(0, 80))
 def test_a_shortened_text_fits_and_begins_as_the_text_does(text: str, longest: int) -> None:
-    short = shorten(text, longest)
+    short = shorten([text], longest)
     assert len(short) <= longest
     assert text.startswith(short) or (short[-1] == "." and text.startswith(short[:-1]))

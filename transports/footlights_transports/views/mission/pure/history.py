@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import Factory, evolve, frozen
 
-from footlights_transports.views.mission.pure.terms import Classification, LimitScope, SuppressionReason
+from footlights_transports.views.mission.pure.terms import (
+    Classification,
+    LimitScope,
+    MissionEventType,
+    SuppressionReason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +47,7 @@ MAX_TENANTS_PER_USER = 64
 MAX_TENANTS = 4_096
 """Tenants that spoke today."""
 
-_KEEP_MS = VOICE_RATE_MS
+KEEP_MS = VOICE_RATE_MS
 """The longest window: older entries do not matter."""
 _EXPIRED_AT_ONCE = 2
 """Tenants that each new entry checks for expiry: more than one, so that tenants expire faster than they are added."""
@@ -56,8 +61,25 @@ class Spoken:
     """One spoken callout, without its words."""
 
     at_ms: int
-    dedupe_key: str
-    is_urgent: bool
+    event_type: MissionEventType
+    classification: Classification
+    dedupe_key: str | None
+    """None after a restart, because no digest of words is kept."""
+
+    @property
+    def is_urgent(self) -> bool:
+        return self.classification in URGENT
+
+    def is_repeated_by(self, other: Spoken) -> bool:
+        """Whether another callout of the mission says the same.
+
+        After a restart any of the same kind may, so it is taken for a repetition; but an urgent one is better said
+        twice than never.
+        """
+        if self.dedupe_key is not None:
+            return self.dedupe_key == other.dedupe_key
+        kind = self.event_type, self.classification
+        return not self.is_urgent and kind == (other.event_type, other.classification)
 
 
 SpokenByMission: TypeAlias = "Mapping[str, tuple[Spoken, ...]]"
@@ -100,13 +122,13 @@ class History:
         return self.missions.get(mission[0], {}).get(mission[1], ())
 
     def waits(
-        self, mission: MissionKey, wanted: Spoken, classification: Classification, user_id: str | None
+        self, mission: MissionKey, wanted: Spoken, user_id: str | None
     ) -> Iterator[tuple[SuppressionReason, int, LimitScope | None]]:
         """The limits in the order of the contract: the reason, the time until it allows the callout, the owner."""
         now, (tenant_id, mission_id) = wanted.at_ms, mission
         spoken = self.spoken_in(mission)
-        same = [each.at_ms for each in spoken if each.dedupe_key == wanted.dedupe_key]
-        yield SuppressionReason.DEDUPE_COOLDOWN, _wait(same, 1, COOLDOWN_MS[classification], now), None
+        same = [each.at_ms for each in spoken if each.is_repeated_by(wanted)]
+        yield SuppressionReason.DEDUPE_COOLDOWN, _wait(same, 1, COOLDOWN_MS[wanted.classification], now), None
         if not wanted.is_urgent:
             counted = [each.at_ms for each in spoken if not each.is_urgent]
             wait = _wait(counted, MISSION_RATE, MISSION_RATE_MS, now)
@@ -116,7 +138,7 @@ class History:
         missions = self.missions.get(tenant_id, {})
         if mission_id not in missions:
             last = sorted(each[-1].at_ms for each in missions.values())
-            wait = _wait(last, MAX_MISSIONS_PER_TENANT, _KEEP_MS, now)
+            wait = _wait(last, MAX_MISSIONS_PER_TENANT, KEEP_MS, now)
             yield SuppressionReason.VOICE_RATE_LIMITED, wait, LimitScope.MISSIONS
         for scope, is_reached in self._day_limits(tenant_id, user_id, now):
             yield SuppressionReason.VOICE_BUDGET_EXCEEDED, DAY_MS - now % DAY_MS if is_reached else 0, scope
@@ -140,9 +162,9 @@ class History:
         now, (tenant_id, mission_id) = spoken.at_ms, mission
         others = self._missions_without(tenant_id, now)
         missions = {
-            key: each for key, each in self.missions.get(tenant_id, {}).items() if now - each[-1].at_ms < _KEEP_MS
+            key: each for key, each in self.missions.get(tenant_id, {}).items() if now - each[-1].at_ms < KEEP_MS
         }
-        missions[mission_id] = (*(each for each in self.spoken_in(mission) if now - each.at_ms < _KEEP_MS), spoken)
+        missions[mission_id] = (*(each for each in self.spoken_in(mission) if now - each.at_ms < KEEP_MS), spoken)
         tenants = self._tenants_on(now)
         count = DayCount(tenants[tenant_id].count + 1 if tenant_id in tenants else 1, user_id)
         return evolve(
@@ -182,7 +204,7 @@ class History:
         missions = {**self.missions}
         missions.pop(tenant_id, None)
         for other in [*islice(missions, _EXPIRED_AT_ONCE)]:
-            if all(now - spoken[-1].at_ms >= _KEEP_MS for spoken in missions[other].values()):
+            if all(now - spoken[-1].at_ms >= KEEP_MS for spoken in missions[other].values()):
                 del missions[other]
         return missions
 

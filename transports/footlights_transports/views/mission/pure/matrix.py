@@ -23,7 +23,7 @@ from footlights_transports.views.mission.pure.terms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container
 
     from footlights_transports.views.mission.pure.payload import Context, MissionEvent
 
@@ -83,21 +83,6 @@ class Row:
         """The smaller of the limits of the row and the format."""
         return min(self.max_chars, MODE_CHARS[mode])
 
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The row as the documentation shows it."""
-        return (
-            "any" if self.tier is None else str(self.tier.value),
-            _cell(self.states),
-            _cell(self.voice_modes),
-            _cell(self.classes),
-            _cell(self.certainties),
-            "utility text block" if self.speech is None else self.speech.value,
-            str(self.max_chars),
-            self.speak.value,
-            _cell(self.suppression),
-        )
-
 
 # Short names, so that each row fits on a line.
 _ANY = None
@@ -145,7 +130,3 @@ def row_of(event: MissionEvent, context: Context) -> Row:
 
 def _is_in(value: StrEnum, allowed: Container[StrEnum] | None) -> bool:
     return allowed is None or value in allowed
-
-
-def _cell(values: Iterable[StrEnum] | None) -> str:
-    return "any" if values is None else "/".join(value.value for value in values)

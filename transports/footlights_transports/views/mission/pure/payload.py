@@ -48,8 +48,6 @@ class MissionEvent:
     """Whether it makes a claim about the state of the system."""
     operator_ref: str | None = None
     """The operator's action to which a debrief belongs."""
-    deterministic: bool = True
-    """Whether the same inputs always give the same text."""
 
     @property
     def claimed_by_voice(self) -> Certainty:
@@ -67,6 +65,12 @@ class MissionEvent:
         if (self.repo_attributed or self.system_state_claim) and not self.has_evidence:
             return least_certain(self.certainty, Certainty.HYPOTHESIS)
         return self.certainty
+
+
+def own_name(user_id: str | None, name: str) -> str:
+    """The full name of the mission that a user calls so: it begins with the user's name, as that of a session does."""
+    own = "" if user_id is None else f"{user_id}:"
+    return name if name.startswith(own) else f"{own}{name}"
 
 
 @frozen(kw_only=True)

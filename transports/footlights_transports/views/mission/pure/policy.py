@@ -13,7 +13,7 @@ import rfc8785
 from attrs import frozen
 from blake3 import blake3
 
-from footlights_transports.views.mission.pure.history import URGENT, History, Spoken
+from footlights_transports.views.mission.pure.history import History, Spoken
 from footlights_transports.views.mission.pure.matrix import Speak, row_of
 from footlights_transports.views.mission.pure.payload import Suppression, UtilityPayload, VoicePayload
 from footlights_transports.views.mission.pure.shortening import shorten
@@ -49,12 +49,13 @@ class Decision:
 def decide(event: MissionEvent, context: Context, history: History, time_ms: int) -> Decision:
     """Decide whether to speak an event, and which words. The payload always has the text."""
     mission = (context.tenant_id, event.mission_id)
-    spoken = Spoken(history.now(time_ms), dedupe_key(event), event.classification in URGENT)
+    key = dedupe_key(event)
+    spoken = Spoken(history.now(time_ms), event.event_type, event.classification, key)
     row = row_of(event, context)
     voice = _voice(event, row)
     reason, wait, scope = _violation(event, row, voice), 0, None
     if reason is None:
-        limits = history.waits(mission, spoken, event.classification, context.user_id)
+        limits = history.waits(mission, spoken, context.user_id)
         reason, wait, scope = next((limit for limit in limits if limit[1]), (None, 0, None))
     payload = UtilityPayload(
         mission_id=event.mission_id,
@@ -65,7 +66,7 @@ def decide(event: MissionEvent, context: Context, history: History, time_ms: int
         evidence_refs=event.evidence_refs,
         text=event.text,
         voice=voice if reason is None else None,
-        suppression=Suppression(dedupe_key=spoken.dedupe_key, reason=reason, cooldown_ms=wait, scope=scope),
+        suppression=Suppression(dedupe_key=key, reason=reason, cooldown_ms=wait, scope=scope),
         tenant_id=context.tenant_id,
     )
     if reason is not None:
@@ -112,8 +113,6 @@ def broken_rules(event: MissionEvent, context: Context | None = None) -> Iterato
 def _broken_rules(event: MissionEvent, voice: VoicePayload | None) -> Iterator[str]:
     if event.claimed_by_voice.rank > event.certainty.rank:
         yield "voice_more_certain_than_text"
-    if event.repo_attributed and not event.deterministic:
-        yield "repo_claim_not_deterministic"
     yield from event.text.broken_rules()
     if not event.text.spoken or (voice is not None and not voice.text):
         yield "nothing_to_say"
@@ -136,5 +135,5 @@ def _voice(event: MissionEvent, row: Row) -> VoicePayload | None:
     mode = row.narrowed(row.speech, event.mode)
     certainty = least_certain(event.claimed_by_voice, event.supported_certainty)
     hedge = HEDGES[certainty]
-    words = shorten(event.text.spoken, row.max_chars_in(mode) - len(hedge))
+    words = shorten(event.text.spoken_lines, row.max_chars_in(mode) - len(hedge))
     return VoicePayload(mode=mode, text=words and f"{hedge}{words}", certainty=certainty)

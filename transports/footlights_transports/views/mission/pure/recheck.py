@@ -5,17 +5,12 @@ board (`read_closing`). It may also have:
 
 - `user`: the user who sent it, if the server has users.
 - `board`: the mission to whose board it was sent. Only events of a board can be closed.
-- `policy_seq`: its place among all decisions and all silent ends of voices.
-- `voice_failed_ms` or `voice_dropped_ms`: the time when its voice failed, or was dropped.
-- `ended_seq`: the place of that end in the same order.
+- `policy_seq`: its place among all decisions and all silent ends of voices; by default the next.
+- `voice_failed_ms` or `voice_dropped_ms`: the time when its voice failed, or was dropped, and
+  `ended_seq`: the place of that end in the same order.
 - `voice_fails`: its voice failed at once.
 
-`policy_ts_ms` is the time of the decision; the default is that of the entry before. Either all entries have a
-`policy_seq` or none has:
-
-- With it, entries stand in that order, and decisions and ends are replayed in that order.
-- Without it, entries stand in the order of their times, and a voice that ended at the time of a decision is taken to
-  have ended before it. That is a guess: within one millisecond, or on a server for replays, it may be wrong.
+`policy_ts_ms` is the time of the decision; the default is that of the entry before.
 """
 
 from __future__ import annotations
@@ -28,6 +23,7 @@ from attrs import define, frozen
 from footlights.errors import InvalidCommand
 from footlights.wire import values
 from footlights_transports.views.mission.pure.history import History
+from footlights_transports.views.mission.pure.payload import own_name
 from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.pure.requests import (
     CalloutRequest,
@@ -65,7 +61,7 @@ def replay(entries: Iterable[Mapping[str, object]], history: History | None = No
 
 @frozen
 class _Places:
-    """When an entry was decided, and how and when its voice ended silently."""
+    """Where an entry was decided, and how, when and where its voice ended silently."""
 
     seq: int | None
     end: End | None
@@ -92,11 +88,11 @@ class _Recording:
         self._history = history
         self._count = 0
         self._time_ms = 0
-        self._last: _Places | None = None
+        self._place = -1
         self._decided: deque[_Decided] = deque()
         """The entries that `settled` has not returned yet."""
-        self._events: dict[tuple[str | None, str, str], MissionEvent] = {}
-        """The events of all boards by user, mission and id."""
+        self._events: dict[tuple[str, str], MissionEvent] = {}
+        """The events of all boards by mission and id."""
 
     def take(self, fields: Mapping[str, object]) -> None:
         """Decide about an entry, after the ends that came before it. Raises `InvalidCommand`."""
@@ -105,22 +101,18 @@ class _Recording:
         user_id = None if user is None else read_id("user", user)
         places = _read_places(asked)
         request = self._request(asked, user_id)
-        self._check_order(places)
+        place = self._move_on(places)
         if request.policy_ts_ms is not None:
             self._time_ms = request.policy_ts_ms
-        place = self._time_ms if places.seq is None else places.seq
         self.end_voices(place)
-        decision = decide(request.event, request.context.of_user(user_id), self._history, self._time_ms)
+        decision = decide(request.event, request.context, self._history, self._time_ms)
         if not request.dry_run:
             self._history = decision.history
         end = places.end if decision.speak and not request.dry_run else None
-        if places.ended_ms is None:
-            self._decided.append(_Decided(decision, end, self._time_ms, place))
-            self.end_voices(place)
-        else:
-            end_ms = max(places.ended_ms, self._time_ms)
-            end_place = end_ms if places.ended_seq is None else places.ended_seq
-            self._decided.append(_Decided(decision, end, end_ms, end_place))
+        end_ms = self._time_ms if places.ended_ms is None else max(places.ended_ms, self._time_ms)
+        end_place = place if places.ended_seq is None else places.ended_seq
+        self._decided.append(_Decided(decision, end, end_ms, end_place))
+        self.end_voices(place)
 
     def settled(self) -> Iterator[Decision]:
         """The next decisions that no later end can change."""
@@ -136,37 +128,38 @@ class _Recording:
             self._history = each.decision.history
             each.end = None
 
-    def _check_order(self, places: _Places) -> None:
-        last, self._last = self._last, places
-        if last is None:
-            return
-        if (places.seq is None) is not (last.seq is None):
-            raise InvalidCommand("policy_seq: either all entries have one or none has")
-        if places.seq is not None and last.seq is not None and places.seq <= last.seq:
+    def _move_on(self, places: _Places) -> int:
+        """The place of an entry."""
+        place = self._place + 1 if places.seq is None else places.seq
+        if place <= self._place:
             raise InvalidCommand("policy_seq: must be greater than that of the entry before")
+        if places.ended_seq is not None and places.ended_seq <= place:
+            raise InvalidCommand("ended_seq: must be greater than policy_seq")
+        self._place = place
+        return place
 
     def _request(self, asked: dict[str, object], user_id: str | None) -> CalloutRequest:
         self._count += 1
         event_id = f"event-{self._count:06d}"
         board, closes = asked.pop("board", None), asked.pop("closes", None)
         if closes is not None:
-            request = self._closing(asked, closes, user_id, read_id("board", board), event_id)
+            mission_id = own_name(user_id, read_id("board", board))
+            request = self._closing(asked, closes, mission_id, event_id)
         elif board is None:
             request = read_callout(asked, event_id)
         elif "mission_id" in asked:
             raise InvalidCommand("mission_id: is there beside board")
         else:
             request = read_callout({**asked, "mission_id": read_id("board", board)}, event_id)
+        request = request.of_user(user_id)
         if board is not None and not request.dry_run:
-            self._events[user_id, request.event.mission_id, request.event.event_id] = request.event
+            self._events[request.event.mission_id, request.event.event_id] = request.event
         return request
 
-    def _closing(
-        self, asked: dict[str, object], closes: object, user_id: str | None, mission_id: str, default_id: str
-    ) -> CalloutRequest:
+    def _closing(self, asked: dict[str, object], closes: object, mission_id: str, default_id: str) -> CalloutRequest:
         event_id = read_id("event_id", asked.pop("event_id", None) or default_id)
         closing = read_closing(asked)
-        trigger = self._events.get((user_id, mission_id, read_id("closes", closes)))
+        trigger = self._events.get((mission_id, read_id("closes", closes)))
         if trigger is None:
             raise InvalidCommand("closes: no such event of that board stands before it")
         debrief = debrief_of(trigger, closing, event_id)
@@ -182,10 +175,8 @@ def _read_places(asked: dict[str, object]) -> _Places:
     if failed_ms is not None and dropped_ms is not None:
         raise InvalidCommand("voice_dropped_ms: a voice that failed was not dropped")
     ended_ms = dropped_ms if failed_ms is None else failed_ms
-    if (ended_seq is None) is not (seq is None or ended_ms is None):
-        raise InvalidCommand("ended_seq: is there if and only if there is a policy_seq and the voice ended")
-    if seq is not None and ended_seq is not None and ended_seq <= seq:
-        raise InvalidCommand("ended_seq: must be greater than policy_seq")
+    if (ended_seq is None) is not (ended_ms is None):
+        raise InvalidCommand("ended_seq: is there if and only if the voice ended")
     if ended_ms is not None:
         end = voice_dropped if failed_ms is None else voice_failed
     return _Places(seq, end, ended_ms, ended_seq)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from footlights.errors import InvalidCommand
 from footlights.params import TurnParams
 from footlights.wire import values
 from footlights.wire.values import Unfit
-from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.payload import Context, MissionEvent, own_name
 from footlights_transports.views.mission.pure.policy import broken_rules
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
@@ -48,6 +48,11 @@ MAX_WORDS_CHARS = WHY_IT_MATTERS_CHARS - len("IMPACT: ")
 """Of an operator's words about a closed event: they go into one line, uncut."""
 
 LISTENER_FIELDS = ("context_tier", "session_state", "voice_mode", "tenant_id")
+_EVENT_FIELDS = (
+    "mission_id", "event_type", "classification", "voice_certainty", "mode", "evidence_refs", "repo_attributed",
+    "system_state_claim", "operator_ref",
+)  # fmt: skip
+"""The fields of a request that have the same names in its event."""
 _WORDS_FIELDS = ("text_certainty", "evidence_refs")
 _CLOSING_FIELDS = (*LISTENER_FIELDS, *_WORDS_FIELDS, "operator_ref", "policy_ts_ms")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
@@ -63,6 +68,11 @@ class CalloutRequest:
     """Whether to decide only: nothing is spoken, and no limit is used up."""
     policy_ts_ms: int | None = None
     """The time of the decision, for replays."""
+
+    def of_user(self, user_id: str | None) -> CalloutRequest:
+        """The same request of this user, whose missions and tenants are the user's own."""
+        mission_id = own_name(user_id, self.event.mission_id)
+        return evolve(self, event=evolve(self.event, mission_id=mission_id), context=self.context.of_user(user_id))
 
 
 @frozen(kw_only=True)
@@ -89,19 +99,10 @@ def read_callout(fields: Mapping[str, object], event_id: str) -> CalloutRequest:
         raise InvalidCommand("The callout has a field that is not known.")
     given = _given(fields, DEFAULTS)
     event = MissionEvent(
-        mission_id=given["mission_id"],
         event_id=given["event_id"] or event_id,
-        event_type=given["event_type"],
-        classification=given["classification"],
         text=_text(fields, given),
         certainty=given["text_certainty"],
-        voice_certainty=given["voice_certainty"],
-        mode=given["mode"],
-        evidence_refs=given["evidence_refs"],
-        repo_attributed=given["repo_attributed"],
-        system_state_claim=given["system_state_claim"],
-        operator_ref=given["operator_ref"],
-        deterministic=given["deterministic"],
+        **{name: given[name] for name in _EVENT_FIELDS},
     )
     return CalloutRequest(
         event=event, context=_context(given), dry_run=given["dry_run"], policy_ts_ms=given["policy_ts_ms"]
@@ -157,7 +158,6 @@ def debrief_of(trigger: MissionEvent, closing: Closing, event_id: str) -> Missio
         evidence_refs=refs,
         repo_attributed=trigger.repo_attributed,
         system_state_claim=trigger.system_state_claim,
-        deterministic=trigger.deterministic,
         operator_ref=closing.operator_ref or f"ack:{trigger.event_id}",
     )
 
@@ -269,7 +269,6 @@ _FIELDS: Mapping[str, tuple[object, Reader]] = {
     "system_state_claim": (False, values.flag),
     "evidence_refs": ((), _refs),
     "operator_ref": (None, _bounded(MAX_REF_CHARS)),
-    "deterministic": (True, values.flag),
     "tenant_id": ("default", _identifier),
     "dry_run": (False, values.flag),
     "policy_ts_ms": (None, values.natural),

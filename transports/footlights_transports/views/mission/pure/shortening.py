@@ -2,16 +2,20 @@
 
 A text is cut after whole sentences, or after a clause of its first sentence that stands alone. It is never cut before
 words that limit what was said: of "Open the door only after the alarm has stopped." nothing is left but the whole.
-Limiting words of six languages are known; a word that limits in one of them counts in all.
+Such a word counts wherever it stands in the rest of a line, and at the beginning of the next line, which says something
+else. Limiting words of six languages are known; a word that limits in one of them counts in all.
 """
 
 from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import sentencex  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs] - a compiled module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LIMITS = frozenset(
@@ -34,7 +38,7 @@ _LIMITS = frozenset(
     )
 )
 _OPENING_WORDS = 3
-"""Words of a sentence among which one that limits the sentence before it is looked for: "But do not ..."."""
+"""Words of a line among which one that limits the line before it is looked for: "But do not ..."."""
 
 _CLAUSE_END = re.compile(r"[;\uff1b]\s*")
 _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("「", "」"))
@@ -46,17 +50,28 @@ def sentences(text: str) -> list[str]:
     return cast("list[str]", sentencex.segment("en", text))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
-def shorten(text: str, max_chars: int) -> str:
-    """The longest beginning of a text that fits and means what the text says; an empty text if there is none."""
+def shorten(lines: Sequence[str], max_chars: int) -> str:
+    """The longest beginning of these lines that fits and means what they say; an empty text if there is none."""
+    text = " ".join(lines)
     if len(text) <= max_chars:
         return text
-    parts = sentences(text)
-    ends = accumulate(map(len, parts[:-1]))
-    cuts = [text[:end].rstrip() for end, rest in zip(ends, parts[1:], strict=True) if not _limits(rest, _OPENING_WORDS)]
-    first = parts[0]
-    clauses = (clause for clause in _CLAUSE_END.finditer(first) if not _limits(first[clause.end() :]))
-    cuts += [f"{first[: clause.start()].rstrip()}." for clause in clauses]
-    return max((cut for cut in cuts if len(cut) <= max_chars and _is_closed(cut)), key=len, default="")
+    safe = (
+        kept
+        for kept, rest, following in _cuts(lines)
+        if len(kept) <= max_chars and _is_closed(kept) and not _limits(rest) and not _limits(following, _OPENING_WORDS)
+    )
+    return max(safe, key=len, default="")
+
+
+def _cuts(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """What may be kept, each with what is then left out of its line, and the line after that."""
+    kept = ""
+    for number, (line, following) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
+        parts = sentences(line)
+        clauses = _CLAUSE_END.finditer(parts[0]) if number == 0 else ()
+        yield from ((f"{line[: each.start()].rstrip()}.", line[each.end() :], following) for each in clauses)
+        yield from ((kept + line[:end].rstrip(), line[end:], following) for end in accumulate(map(len, parts)))
+        kept += f"{line} "
 
 
 def _limits(rest: str, words: int | None = None) -> bool:

@@ -5,7 +5,8 @@
     NEXT: Leave by the window before the bell.
     EVIDENCE: world#/guard
 
-A voice speaks the first three lines from the beginning, without labels, as far as `shorten` lets it.
+A voice speaks the first three lines from the beginning, without labels, as far as `shorten` lets it. A line that lacks
+a mark at its end is spoken with one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ NO_EVIDENCE = "none."
 
 _LABEL = re.compile(r"(?:CHANGE: [a-z_]+/[a-z]+ -- |IMPACT: |NEXT: |EVIDENCE: )")
 _LAST_MARKS = " .!?…"
+_CLOSING = "\"'\u201d\u2019»)]"
 _ANCHOR_CHARS = TEXT_BLOCK_CHARS - WHAT_CHANGED_CHARS - WHY_IT_MATTERS_CHARS - NEXT_ACTION_CHARS - 3
 
 
@@ -70,8 +72,18 @@ class TextPayload:
     @property
     def spoken(self) -> str:
         """The words that a voice may speak."""
+        return " ".join(self.spoken_lines)
+
+    @property
+    def spoken_lines(self) -> list[str]:
+        """The same line by line."""
+        said = self._bodies
+        return [*map(_ended, said[:-1]), *said[-1:]]
+
+    @property
+    def _bodies(self) -> list[str]:
         bodies = (_body(line) for line in (self.what_changed, self.why_it_matters, self.next_action))
-        return " ".join(body for body in bodies if body != NOT_STATED)
+        return [body for body in bodies if body not in ("", NOT_STATED)]
 
     @property
     def names_evidence(self) -> bool:
@@ -91,6 +103,15 @@ class TextPayload:
             yield "next_action_too_long"
         if len(self.block) > TEXT_BLOCK_CHARS:
             yield "text_block_too_long"
+
+
+@frozen(kw_only=True)
+class RunningText(TextPayload):
+    """A plain text in these lines, which may end within a sentence."""
+
+    @property
+    def spoken_lines(self) -> list[str]:
+        return [" ".join(self._bodies)]
 
 
 def compose(
@@ -123,7 +144,7 @@ def compose_plain(
     change = _whole_words(first, WHAT_CHANGED_CHARS - len(_change_label(event_type, classification))) or first
     rest = words[len(change) :].lstrip()
     impact = _whole_words(rest, WHY_IT_MATTERS_CHARS - len("IMPACT: ")) or rest
-    return compose(
+    lines = compose(
         event_type,
         classification,
         change=change,
@@ -131,6 +152,7 @@ def compose_plain(
         next_action=rest[len(impact) :].lstrip() or NOT_STATED,
         evidence_refs=evidence_refs,
     )
+    return RunningText(**lines.document)
 
 
 def _whole_words(text: str, max_chars: int) -> str:
@@ -156,6 +178,11 @@ def _change_label(event_type: MissionEventType, classification: Classification) 
 def _body(line: str) -> str:
     label = _LABEL.match(line)
     return " ".join(line[label.end() if label else 0 :].split())
+
+
+def _ended(body: str) -> str:
+    """The words of a line with a mark at their end."""
+    return body if unicodedata.category((body.rstrip(_CLOSING) or ".")[-1]).startswith("P") else f"{body}."
 
 
 def _anchor(refs: Sequence[str]) -> str:

@@ -1,26 +1,22 @@
 """Turn callouts: the mission events of a session's turns.
 
-Their texts are templates over ids, codes and closed sets; they never quote a player or a model, and claim nothing that
-the stream event does not prove. So they are confirmed, and have evidence. The question of an approval comes from the
-rules and is quoted whole: one that is too long breaks the contract, and is not spoken.
+The rules of the game raise events with a commit. All other texts are templates over ids, codes and closed sets; they
+never quote a player or a model, and claim nothing that the stream event does not prove. So they are confirmed, and have
+evidence. The question of an approval comes from the rules and is quoted whole: one that is too long breaks the
+contract, and is not spoken. How a turn comes about is no news: a model that is loading is not called out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve
 
 from footlights.authority.approval_news import ApprovalState, approval_news
-from footlights.events import (
-    CommitFinal,
-    CommitOutcome,
-    InterruptReason,
-    ModelLoading,
-    ToolCallResult,
-    TurnInterrupted,
-)
+from footlights.authority.artifacts import news_in
+from footlights.events import CommitFinal, CommitOutcome, InterruptReason, ToolCallResult, TurnInterrupted
 from footlights_transports.views.mission.pure.payload import MissionEvent
+from footlights_transports.views.mission.pure.raised import RaisedEvent, raised
 from footlights_transports.views.mission.pure.terms import Certainty, Classification, MissionEventType
 from footlights_transports.views.mission.pure.text import compose
 
@@ -33,29 +29,16 @@ if TYPE_CHECKING:
 _MAX_CODES = 3
 _NOTHING_COMMITTED = "Nothing of it was committed."
 
-_STATE_CHANGE = MissionEventType.STATE_CHANGE, Classification.INFO
-_LOADING = MissionEventType.TIMER_UPDATE, Classification.INFO
-_LATE = MissionEventType.TIMER_UPDATE, Classification.WARN
-_WARNING = MissionEventType.THREAT_UPDATE, Classification.WARN
-_FAILURE = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
-_ACTION = MissionEventType.ACTION_REQUIRED, Classification.ACTION
-_DEBRIEF = MissionEventType.DEBRIEF, Classification.INFO
+_SURE = Certainty.CONFIRMED
+_STATE_CHANGE = MissionEventType.STATE_CHANGE, Classification.INFO, _SURE
+_LATE = MissionEventType.TIMER_UPDATE, Classification.WARN, _SURE
+_WARNING = MissionEventType.THREAT_UPDATE, Classification.WARN, _SURE
+_FAILURE = MissionEventType.THREAT_UPDATE, Classification.CRITICAL, _SURE
+_ACTION = MissionEventType.ACTION_REQUIRED, Classification.ACTION, _SURE
+_DEBRIEF = MissionEventType.DEBRIEF, Classification.INFO, _SURE
 
-
-@frozen
-class _Callout:
-    """The content of one mission event."""
-
-    kind: tuple[MissionEventType, Classification]
-    change: str
-    impact: str
-    next_action: str
-    evidence: tuple[str, ...] = ()
-    operator_ref: str | None = None
-
-
-_FAILED: Mapping[InterruptReason, _Callout] = {
-    reason: _Callout(kind, change, _NOTHING_COMMITTED, next_action)
+_FAILED: Mapping[InterruptReason, RaisedEvent] = {
+    reason: RaisedEvent(*kind, change, _NOTHING_COMMITTED, next_action)
     for reason, kind, change, next_action in (
         (InterruptReason.TIMEOUT, _LATE, "A turn ran out of time.", "Ask again in a moment."),
         (InterruptReason.STALLED, _LATE, "A turn fell silent.", "Ask again in a moment."),
@@ -87,11 +70,8 @@ class TurnCallouts:
         """The mission events for a stream event."""
         return [self._made(event, number, each) for number, each in enumerate(self._callouts(event))]
 
-    def _callouts(self, event: StreamEvent) -> Iterator[_Callout]:
+    def _callouts(self, event: StreamEvent) -> Iterator[RaisedEvent]:
         match event.payload:
-            case ModelLoading(progress=None):
-                impact = "The answer will take a little longer."
-                yield _Callout(_LOADING, "A model is loading.", impact, "Wait until it is ready.")
             case ToolCallResult() as result:
                 yield from _of_tool(result)
             case TurnInterrupted(reason=reason):
@@ -101,21 +81,26 @@ class TurnCallouts:
             case CommitFinal() as commit:
                 # Approvals first: they matter more, and the limits favour the first callout.
                 yield from map(_of_approval, approval_news(commit))
+                game = [each for each in map(raised, news_in(commit)) if each is not None]
+                evidence = (f"commit:{commit.commit_id or commit.commit_digest}",)
+                yield from (evolve(each, evidence=(*evidence, *each.evidence)) for each in game)
                 interrupted = self._interrupted.pop(event.turn_id, None)
-                yield from _of_commit(commit, interrupted, event.turn_id)
+                if not game:  # it has told what the turn changed
+                    yield from _of_commit(commit, interrupted, event.turn_id, evidence)
             case _:
                 pass
 
-    def _made(self, event: StreamEvent, number: int, callout: _Callout) -> MissionEvent:
+    def _made(self, event: StreamEvent, number: int, callout: RaisedEvent) -> MissionEvent:
         refs = (f"turn:{event.turn_id}#{event.seq}", *callout.evidence)
         return MissionEvent(
             mission_id=self.mission_id,
             event_id=f"{event.turn_id}.{event.seq}" + (f".{number}" if number else ""),
-            event_type=callout.kind[0],
-            classification=callout.kind[1],
-            certainty=Certainty.CONFIRMED,
+            event_type=callout.event_type,
+            classification=callout.classification,
+            certainty=callout.certainty,
             text=compose(
-                *callout.kind,
+                callout.event_type,
+                callout.classification,
                 change=callout.change,
                 impact=callout.impact,
                 next_action=callout.next_action,
@@ -127,36 +112,41 @@ class TurnCallouts:
         )
 
 
-def _of_tool(result: ToolCallResult) -> Iterator[_Callout]:
+def _of_tool(result: ToolCallResult) -> Iterator[RaisedEvent]:
     if result.canceled and result.side_effects_may_have_occurred:
         change, next_action = "A tool was cut off while it worked.", "Look at what it did before you ask again."
-        yield _Callout(_FAILURE, change, "It may have done its work.", next_action)
+        yield RaisedEvent(*_FAILURE, change, "It may have done its work.", next_action)
     elif result.error is not None and not result.canceled:
-        yield _Callout(_WARNING, "A tool failed.", "It gave no result.", "Look at the tool before you ask again.")
+        yield RaisedEvent(*_WARNING, "A tool failed.", "It gave no result.", "Look at the tool before you ask again.")
 
 
-def _of_commit(commit: CommitFinal, interrupted: InterruptReason | None, turn_id: str) -> Iterator[_Callout]:
-    evidence = (f"commit:{commit.commit_id or commit.commit_digest}",)
+def _of_commit(
+    commit: CommitFinal, interrupted: InterruptReason | None, turn_id: str, evidence: tuple[str, ...]
+) -> Iterator[RaisedEvent]:
     if interrupted is not None and interrupted in _WANTED:
         operator_ref = f"{interrupted.value}:{turn_id}"
         next_action = "Ask again when you like."
-        yield _Callout(_DEBRIEF, _WANTED[interrupted], _NOTHING_COMMITTED, next_action, evidence, operator_ref)
+        words = _WANTED[interrupted], _NOTHING_COMMITTED, next_action
+        yield RaisedEvent(*_DEBRIEF, *words, evidence=evidence, operator_ref=operator_ref)
     elif commit.commit_outcome is CommitOutcome.OK:
         states = {each.state for each in approval_news(commit)}
         waits = " An act waits for somebody's word." if ApprovalState.PENDING in states else ""
         refused = " An act was refused." if ApprovalState.DENIED in states else ""
         impact = f"Its changes are kept.{waits}{refused}"
-        yield _Callout(_STATE_CHANGE, "A turn is committed.", impact, "Go on when you like.", evidence)
+        yield RaisedEvent(*_STATE_CHANGE, "A turn is committed.", impact, "Go on when you like.", evidence=evidence)
     elif interrupted is None:
         codes = ", ".join(issue.code for issue in commit.issues[:_MAX_CODES])
         more = len(commit.issues) - _MAX_CODES
         impact = f"Nothing of it was committed: {codes}{f' and {more} more' if more > 0 else ''}."
-        yield _Callout(_WARNING, "A turn was refused.", impact, "Ask for something else when you like.", evidence)
+        next_action = "Ask for something else when you like."
+        yield RaisedEvent(*_WARNING, "A turn was refused.", impact, next_action, evidence=evidence)
 
 
-def _of_approval(news: ApprovalNews) -> _Callout:
+def _of_approval(news: ApprovalNews) -> RaisedEvent:
     approval = f"approval:{news.id}"
     if news.state is ApprovalState.PENDING:
-        return _Callout(_ACTION, "Somebody has to decide.", news.question, "Answer yes or no now.", (approval,))
+        words = "Somebody has to decide.", news.question, "Answer yes or no now."
+        return RaisedEvent(*_ACTION, *words, evidence=(approval,))
     change = "The answer was yes." if news.state is ApprovalState.APPROVED else "The answer was no."
-    return _Callout(_DEBRIEF, change, news.question, "Go on when you like.", (approval,), approval)
+    words = change, news.question, "Go on when you like."
+    return RaisedEvent(*_DEBRIEF, *words, evidence=(approval,), operator_ref=approval)
