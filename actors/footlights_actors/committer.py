@@ -2,7 +2,8 @@
 
 A batch consists of the turns that were queued while the previous batch was written. It is judged in a thread, against
 the last durable world plus the earlier turns of the batch, then written in one transaction, and announced only when
-that is durable. When the ledger cannot write, the whole batch fails closed and the world stays unchanged.
+that is durable. When the ledger cannot write, the whole batch fails closed and the world stays unchanged. A large batch
+is announced while the next one is judged.
 
 Why a thread of its own, and not that of the ledger: what the rules of a game take is the game's affair. While they
 judge, the event loop streams, and the ledger answers subscribers that resume and records tools, also when a rule never
@@ -15,6 +16,7 @@ batch is written, and the turns are in doubt.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,7 @@ from footlights.events import CommitOutcome, Issue
 from footlights.failures import report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from footlights.authority import CommitRecord, Intent, Judgement, Ledger, Rule, Ruling, TurnRequest, World
     from footlights.cast import Submission
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("footlights.committer")
 
 MAX_BATCH = 256
-_SETTLED_BETWEEN_CHECKPOINTS = 16
+_ANNOUNCED_AT_ONCE = 64
 _JUDGED_AT_ONCE = 16
 _OVERDUE_AFTER = 1.0
 """Seconds beyond its budget after which a rule that has not returned is reported."""
@@ -55,6 +57,8 @@ class AuthorityCommitter:
         self._rule_budget = limits.rule_budget
         self._patience = limits.rule_budget + _OVERDUE_AFTER
         self._in_hand = 0
+        self._unannounced: deque[tuple[Submission, CommitRecord]] = deque()
+        """While it has any, a task announces them."""
         # The channel has room for every open turn, and for as many commits of the host: submitting can never fail.
         self._send, self._receive = trio.open_memory_channel["Submission"](2 * limits.max_open_turns)
         # Written by the thread, read by the loop. The clock is the run's, read directly: threads may do that.
@@ -88,10 +92,18 @@ class AuthorityCommitter:
         async with self._receive, trio.open_nursery() as nursery:
             nursery.start_soon(self._report_overdue, name="overdue rules")
             async for turn in self._receive:
-                batch = [turn, *self._queued(MAX_BATCH - 1)]
-                self._in_hand = len(batch)
-                await self._commit(batch)
-                self._in_hand = 0
+                queued = min(MAX_BATCH - 1, self._receive.statistics().current_buffer_used)
+                batch = [turn, *[self._receive.receive_nowait() for _ in range(queued)]]
+                self._in_hand += len(batch)
+                settled = await self._commit(batch)
+                is_announcing = bool(self._unannounced)
+                self._unannounced.extend(settled)
+                if is_announcing:
+                    continue
+                if len(self._unannounced) <= _ANNOUNCED_AT_ONCE:
+                    self._announce_some()
+                else:  # what the players do about it comes after the next batch, which waits already
+                    nursery.start_soon(self._announce, name="commits announced")
             nursery.cancel_scope.cancel(reason="the last turn is settled")
 
     async def _report_overdue(self) -> None:
@@ -106,11 +118,7 @@ class AuthorityCommitter:
                 log.error("%s has not returned: no turn can be committed meanwhile", self.overdue_rule)
             await trio.sleep(self._patience)
 
-    def _queued(self, limit: int) -> list[Submission]:
-        ready = min(limit, self._receive.statistics().current_buffer_used)
-        return [self._receive.receive_nowait() for _ in range(ready)]
-
-    async def _commit(self, batch: list[Submission]) -> None:
+    async def _commit(self, batch: list[Submission]) -> Iterable[tuple[Submission, CommitRecord]]:
         heads = await self._heads(batch)
         records, world = await self._judge(batch, heads or {})
         requests = tuple(turn.request for turn in batch if turn.request is not None)
@@ -118,10 +126,20 @@ class AuthorityCommitter:
             self.world, self._world_digest = world, records[-1].world_after
         else:
             records = [_not_written(record) for record in records]
-        for number, (turn, record) in enumerate(zip(batch, records, strict=True), start=1):
+        return zip(batch, records, strict=True)
+
+    @enable_ki_protection
+    async def _announce(self) -> None:
+        self._announce_some()
+        while self._unannounced:
+            await trio.lowlevel.cancel_shielded_checkpoint()  # what is durable is announced whatever happens
+            self._announce_some()
+
+    def _announce_some(self) -> None:
+        for _ in range(min(_ANNOUNCED_AT_ONCE, len(self._unannounced))):
+            turn, record = self._unannounced.popleft()
             turn.settle(commit_final(record))
-            if number % _SETTLED_BETWEEN_CHECKPOINTS == 0:
-                await trio.lowlevel.cancel_shielded_checkpoint()  # what is durable is announced whatever happens
+            self._in_hand -= 1
 
     async def _heads(self, batch: list[Submission]) -> dict[str, str] | None:
         """The last digests of the batch's sessions; None if the ledger cannot be read."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         RegistrationError as RegistrationError,
         RemoteNotAllowed as RemoteNotAllowed,
         SessionClosed as SessionClosed,
+        SessionInUse as SessionInUse,
         StrayCancel as StrayCancel,
         StreamError as StreamError,
         TooLarge as TooLarge,
@@ -142,8 +143,8 @@ _HOMES = {
         "Busy CommitPending CommitUnknown Detached ExtraMissing FootlightsError IllegalTransition InvalidCommand "
         "InvalidEvent KeyMissing KeyRefused LedgerInUse LedgerUnavailable ModelError ModelLoadFailed ModelNotFound "
         "ModelServerError ModelTimeout ModelUnavailable ModelUnreachable PromptTooLarge RateLimitError "
-        "RegistrationError RemoteNotAllowed SessionClosed StrayCancel StreamError TooLarge ToolError UnknownSession "
-        "UnknownTurn"
+        "RegistrationError RemoteNotAllowed SessionClosed SessionInUse StrayCancel StreamError TooLarge ToolError "
+        "UnknownSession UnknownTurn"
     ),
     "footlights.events": (
         "CommitFinal CommitOutcome DeliveryClass ErrorInfo EventType Ext Heard InterruptReason Issue JsonValue "

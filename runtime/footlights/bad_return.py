@@ -46,6 +46,12 @@ def is_unawaited(value: object) -> bool:
     return isasyncgen(value)
 
 
+def check_kind(what: str, value: object, kind: type) -> None:
+    """Raises `RegistrationError` for what is not of this kind: a host need not be typed."""
+    if not isinstance(value, kind):
+        raise RegistrationError(f"{what} must be of the kind {kind.__name__}, and not {type(value).__name__}.")
+
+
 def check_plain(what: str, function: Any, *arguments: str) -> None:
     """Raises `RegistrationError` unless this is a plain function with these arguments, as far as it can be inspected.
 

@@ -15,6 +15,7 @@ from attrs import field, frozen
 from footlights.authority.rules import RuleBook
 from footlights.authority.visibility import Visibility, own_approvals
 from footlights.authority.world import JsonWorld, World
+from footlights.bad_return import check_kind
 from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
@@ -222,6 +223,7 @@ class Cast:
         for model_id in self.models:
             if not _MODEL_ID.fullmatch(model_id):
                 raise RegistrationError(f"The model id {model_id[:64]!r} must be 1 to 128 visible ASCII characters.")
+        check_kind("The personas of a cast, by name,", self.personas, Mapping)
         if not self.personas:
             raise RegistrationError("A cast needs at least one persona.")
         for name, persona in self.personas.items():
@@ -243,6 +245,7 @@ class Cast:
 
 
 def _check_persona(cast: Cast, name: str, persona: Persona) -> None:
+    check_kind("A persona", persona, Persona)
     if type(name) is not str or not name.isprintable() or not 0 < len(name) <= _MAX_PERSONA_CHARS:
         raise RegistrationError(f"The name of a persona must be 1 to {_MAX_PERSONA_CHARS} printable characters.")
     missing = [model_id for model_id in persona.models if model_id not in cast.models]

@@ -68,6 +68,12 @@ class InvalidCommand(FootlightsError):
     code = "invalid_command"
 
 
+class SessionInUse(InvalidCommand):
+    """A session of that name is open already. `stage.session` finds it."""
+
+    code = "session_in_use"
+
+
 class UnknownSession(FootlightsError):
     """There is no open session with that id."""
 

@@ -48,7 +48,7 @@ from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.committer import MAX_BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from trio.testing import MockClock
 
@@ -164,6 +164,21 @@ async def test_no_batch_is_larger_than_its_limit(quiet_clock: MockClock) -> None
         await begin_behind_a_slow_write(stage, MAX_BATCH + 10)
         await trio.sleep(10)
     assert [len(batch) for batch in ledger.batches] == [1, MAX_BATCH, 10]
+
+
+async def test_a_large_batch_is_announced_while_the_next_one_is_judged(quiet_clock: MockClock) -> None:
+    class Watched(KeepingLedger):
+        async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
+            unsettled.append(stage.statistics().commits_waiting)
+            return await super().last_digests(session_ids)
+
+    unsettled: list[int] = []
+    async with open_stage(note_cast(), ledger=Watched(first_takes=5)) as stage:
+        await begin_behind_a_slow_write(stage, MAX_BATCH + 10)
+        await trio.sleep(10)
+        assert stage.statistics().commits_waiting == 0
+    assert unsettled[:2] == [1, MAX_BATCH + 10]
+    assert unsettled[2] > 10
 
 
 async def test_turns_of_a_batch_see_what_the_earlier_ones_changed(quiet_clock: MockClock) -> None:

@@ -149,6 +149,7 @@ class Player:
         self.name = name
         self._socket = socket.create_connection(("127.0.0.1", game.telnet), timeout=PATIENCE)
         self._heard = b""
+        self.hears("re-show this screen")  # Evennia drops what comes before it has negotiated with the client
 
     def say(self, line: str) -> None:
         self._socket.sendall(f"{line}\r\n".encode())

@@ -26,7 +26,8 @@ FOOTLIGHTS = """
     ModelLoadFailed ModelNotFound ModelServerError ModelUnavailable ModelUnreachable
     ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge quote_session_id
     RateLimitError
-    RegistrationError RemoteNotAllowed Sampling SeqRange SessionClosed SessionParams SessionState SessionStatistics
+    RegistrationError RemoteNotAllowed Sampling SeqRange SessionClosed SessionInUse SessionParams
+    SessionState SessionStatistics
     SideEffects Speaker Stage StageStatistics StrayCancel StreamError StreamEvent Subscription TokenDelta Tool tool
     TooLarge
     ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound
@@ -44,8 +45,8 @@ FOOTLIGHTS_TRANSPORTS = """
 """
 
 CODES = """
-    internal invalid_event illegal_transition invalid_command unknown_session unknown_turn session_closed busy
-    too_large invalid_registration detached commit_pending commit_unknown ledger_in_use ledger_unavailable
+    internal invalid_event illegal_transition invalid_command unknown_session unknown_turn session_closed session_in_use
+    busy too_large invalid_registration detached commit_pending commit_unknown ledger_in_use ledger_unavailable
     model_error model_timeout prompt_too_large remote_not_allowed model_broke_off model_rate_limited stray_cancel
     tool_error model_key_missing model_key_refused model_not_found model_unavailable model_unreachable
     model_server_error model_load_failed model_extra_missing

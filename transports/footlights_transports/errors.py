@@ -15,6 +15,7 @@ CommandId: TypeAlias = str | int | None
 WIRE_CODES = frozenset(
     {
         "invalid_command",
+        "session_in_use",
         "unknown_session",
         "unknown_turn",
         "session_closed",

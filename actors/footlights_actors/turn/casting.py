@@ -12,6 +12,7 @@ from footlights.cast import Cast
 from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
+from footlights.tools.tool import checked_tools
 from footlights.turn.workloads import ExtensionManager
 from footlights_actors.committer import AuthorityCommitter
 from footlights_actors.models.pool import StandardPool
@@ -62,7 +63,7 @@ def standard_cast(
         make_pool=partial(StandardPool, memory_bytes=model_memory_bytes),
         choose_model=choose_model or named_or_first(tuple(by_id)),
         models=by_id,
-        tools=_by_name("tool", ((tool.name, tool) for tool in tools)),
+        tools=_by_name("tool", ((tool.name, tool) for tool in checked_tools(tools))),
         world=_as_world(world),
         rules=RuleBook(rules or {}),
         visibility=visibility,

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 MAX_SAFE_INTEGER = 2**53 - 1
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-# What orjson may have written in another way: an exponent, or a key beyond the basic plane.
-_UNSURE = re.compile(rb"[0-9]e[-+0-9]|[\xf0-\xf4]")
+# orjson writes exponents in another way. The pattern begins with a letter, because `re` searches for that 20 times
+# faster than for a set of digits.
+_EXPONENT = re.compile(rb"e(?<=[0-9]e)[-+0-9]")
 _BEYOND_BASIC_PLANE = re.compile(rb"[\xf0-\xf4]")  # the first byte of such a character in UTF-8
 
 
@@ -62,7 +63,9 @@ def canonical(value: object, *, max_depth: int = MAX_DEPTH, max_bytes: int = sys
 def canonical_again(value: object) -> bytes:
     """The RFC 8785 form of what was read from such a form, perhaps with more members: faster, without checks."""
     data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    return data if not _UNSURE.search(data) else canonical(value, max_depth=sys.maxsize)
+    if _EXPONENT.search(data) or _may_be_in_other_order(data):
+        return canonical(value, max_depth=sys.maxsize)
+    return data
 
 
 def digest(value: object) -> str:
@@ -79,6 +82,14 @@ def is_digest(value: object) -> bool:
     return type(value) is str and _DIGEST.fullmatch(value) is not None
 
 
+def is_scalar(value: object) -> bool:
+    """Whether canonical JSON, if it has a form for this value, reads back as the very same: no float, and no list."""
+    kind = type(value)
+    if kind is int:
+        return -MAX_SAFE_INTEGER <= cast("int", value) <= MAX_SAFE_INTEGER
+    return value is None or kind is bool or kind is str
+
+
 def _plainly_written(value: object, max_depth: int, max_bytes: int) -> bytes | None:
     """The bytes of orjson if they are certainly canonical, otherwise None."""
     try:
@@ -87,8 +98,12 @@ def _plainly_written(value: object, max_depth: int, max_bytes: int) -> bytes | N
         data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a lone surrogate, or a key that is not a string
         return None
-    # orjson sorts by code point, RFC 8785 by UTF-16 unit: the same unless a key is beyond the basic plane.
-    return data if data.isascii() or not _BEYOND_BASIC_PLANE.search(data) else None
+    return None if _may_be_in_other_order(data) else data
+
+
+def _may_be_in_other_order(data: bytes) -> bool:
+    """orjson sorts by code point, RFC 8785 by UTF-16 unit: the same unless a key is beyond the basic plane."""
+    return not data.isascii() and _BEYOND_BASIC_PLANE.search(data) is not None
 
 
 def _glance(values: Iterable[Any], levels: int, bytes_left: int) -> int:

@@ -85,9 +85,9 @@ class CheckedIntent:
 def check_intent(intent: Intent) -> CheckedIntent:
     """Raises `InvalidCommand` for an intent that cannot be judged, and `TooLarge` for one that is nested too deeply."""
     # Types are checked at run time because host code may be untyped, and other types could not be read back.
-    _check_type("What is staged", intent, Intent)
-    checked = intent.checked
+    checked = intent.checked if type(intent) is Intent else None
     if checked is None:
+        _check_type("What is staged", intent, Intent)
         checked = _check(intent)
         object.__setattr__(intent, "checked", checked)
     return checked
@@ -98,16 +98,13 @@ def for_rule(intent: Intent, session_id: str, about: Mapping[str, JsonValue]) ->
     checked = intent.checked
     assert checked is not None
     copy = _NEW(Intent)  # without the converters, which would check and copy once more
-    for name, value in (
-        ("type", intent.type),
-        ("ref", intent.ref),
-        ("payload", orjson.loads(checked.payload)),
-        ("payload_digest", intent.payload_digest),
-        ("session_id", session_id),
-        ("about", about),
-        ("checked", checked),
-    ):
-        _SET(copy, name, value)
+    _SET(copy, "type", intent.type)
+    _SET(copy, "ref", intent.ref)
+    _SET(copy, "payload", orjson.loads(checked.payload))
+    _SET(copy, "payload_digest", intent.payload_digest)
+    _SET(copy, "session_id", session_id)
+    _SET(copy, "about", about)
+    _SET(copy, "checked", checked)
     return copy
 
 

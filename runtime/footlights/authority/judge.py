@@ -18,7 +18,7 @@ from attrs import field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
 from footlights.authority.conflicts import RulesConflict, check_conflicts
-from footlights.authority.digest import MAX_SAFE_INTEGER, canonical
+from footlights.authority.digest import canonical, is_scalar
 from footlights.authority.intents import NO_FACTS, NOTHING_KNOWN, IntentType, check_intent, for_rule
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
 from footlights.authority.patch import PatchFailed, PatchOp, from_json, to_json
@@ -40,10 +40,10 @@ from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from footlights.authority.artifacts import Artifact
-    from footlights.authority.intents import CheckedIntent, Intent
+    from footlights.authority.intents import Intent
     from footlights.authority.rules import Rule, RuleBook
     from footlights.authority.world import World
     from footlights.events import JsonValue
@@ -177,43 +177,52 @@ def _examine(
 
 
 def _ruled(request: JudgeRequest, world: World, rules: RuleBook, ask: AskRule, failures: _Failures) -> _Finding:
+    intents = request.intents
     try:
-        checked = [check_intent(intent) for intent in request.intents]
-        entries = tuple(
-            IntentEntry(it.type, it.ref, each.payload_digest) for it, each in zip(request.intents, checked, strict=True)
-        )
+        entries = tuple([IntentEntry(it.type, it.ref, check_intent(it).payload_digest) for it in intents])
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
-    copies = _copies(request, checked)
-    rulings = [
-        (name, *_ask(name, rule, world, next(copies), ask, failures))
-        for name, rule in rules.items()
-        if request.intents or wants_every_turn(rule)
-    ]
-    verdicts = tuple(_verdict(name, ruling.issues) for name, ruling, _ in rulings)
-    issues = tuple(issue for _, ruling, _ in rulings for issue in ruling.issues) + _unasked(request, rules)
+    copies: tuple[Intent, ...] | None = None
+    verdicts: list[Verdict] = []
+    issues: list[Issue] = []
+    changes: list[PatchOp] = []
+    steps: list[tuple[str, PatchOp]] = []
+    artifacts: list[Artifact] = []
+    written: list[bytes] = []
+    for name, rule in rules.items():
+        if not intents and not wants_every_turn(rule):
+            continue
+        if copies is None or not _is_plain(request):
+            copies = _copies(request)
+        ruling, changes_written = _ask(name, rule, world, copies, ask, failures)
+        verdicts.append(_verdict(name, ruling.issues))
+        issues += ruling.issues
+        artifacts += ruling.artifacts
+        if ruling.changes:
+            changes += ruling.changes
+            written.append(changes_written[1:-1])
+            for op in ruling.changes:
+                steps.append((name, op))  # noqa: PERF401 - a comprehension would be one more frame
+    issues += _unasked(request, rules)
     if issues:
-        return _Finding(issues, entries, verdicts)
+        return _Finding(tuple(issues), entries, tuple(verdicts))
 
-    steps = [(name, op) for name, ruling, _ in rulings for op in ruling.changes]
-    after = _supervised(lambda: _changed(world, steps, failures), failures) if steps else None
+    after = _supervised(lambda: _changed(world, steps, tuple(changes), failures), failures) if steps else None
     if isinstance(after, Issue):
-        return _Finding((after,), entries, verdicts)
-    artifacts = tuple(artifact for _, ruling, _ in rulings for artifact in ruling.artifacts)
-    written = b",".join(changes[1:-1] for _, ruling, changes in rulings if ruling.changes)
-    return _Finding((), entries, verdicts, tuple(op for _, op in steps), artifacts, after, b"[%b]" % written)
+        return _Finding((after,), entries, tuple(verdicts))
+    return _Finding((), entries, tuple(verdicts), tuple(changes), tuple(artifacts), after, b"[%b]" % b",".join(written))
 
 
-def _copies(request: JudgeRequest, checked: list[CheckedIntent]) -> Iterator[tuple[Intent, ...]]:
-    """The intents for each rule: its own copies if a rule could change them, so that none can affect a later one."""
-    is_plain = request.about is NOTHING_KNOWN and all(each.is_plain for each in checked)
-    while True:
-        about = NO_FACTS if request.about is NOTHING_KNOWN else orjson.loads(request.about)
-        copies = tuple(for_rule(intent, request.session_id, about) for intent in request.intents)
-        yield copies
-        while is_plain:
-            yield copies
+def _copies(request: JudgeRequest) -> tuple[Intent, ...]:
+    """The intents for a rule."""
+    about = NO_FACTS if request.about is NOTHING_KNOWN else orjson.loads(request.about)
+    return tuple([for_rule(intent, request.session_id, about) for intent in request.intents])
+
+
+def _is_plain(request: JudgeRequest) -> bool:
+    """Whether the rules may share their copies, because none can change them and so affect a later one."""
+    return request.about is NOTHING_KNOWN and all(check_intent(intent).is_plain for intent in request.intents)
 
 
 def _verdict(name: str, issues: tuple[Issue, ...]) -> Verdict:
@@ -227,9 +236,9 @@ def _accepted(name: str) -> Verdict:
 
 def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
     """Issues for answers to approvals in a rule book without approvals, so that no answer seems to have an effect."""
-    if APPROVALS in rules:
+    decisions = [intent for intent in request.intents if intent.type is IntentType.DECISION]
+    if not decisions or APPROVALS in rules:
         return ()
-    decisions = (intent for intent in request.intents if intent.type is IntentType.DECISION)
     answers = [intent.ref for intent in decisions if answer_in(intent) is not None]
     return tuple(issue for ref in answers for issue in unknown(ref).issues)
 
@@ -276,45 +285,41 @@ def _taken(ruling: object, rule: Rule) -> tuple[Ruling, bytes]:
     simply_written = None if ruling.issues or ruling.artifacts else _simply_written(ruling.changes)
     if simply_written is not None:
         return ruling, simply_written
-    said: list[list[JsonValue]] = [
-        [to_json(op) for op in ruling.changes],
+    changes_written = canonical([to_json(op) for op in ruling.changes], max_bytes=MAX_RULING_BYTES)
+    rest: list[list[JsonValue]] = [
         [issue_json(issue) for issue in ruling.issues],
         [artifact.document for artifact in ruling.artifacts],
     ]
-    written = canonical(said, max_bytes=MAX_RULING_BYTES)
-    changes, issues, artifacts = orjson.loads(written)
+    changes = orjson.loads(changes_written)
+    issues, artifacts = orjson.loads(canonical(rest, max_bytes=MAX_RULING_BYTES - len(changes_written)))
     if not all(issue["code"] and issue["message"] for issue in issues):
         raise TypeError("an issue has a code and a message")
     if any(issue["code"] == TURN_INTERRUPTED for issue in issues):
         raise TypeError("only the runtime says that a turn was interrupted")
     taken = Ruling(map(from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
-    return taken, canonical(changes)
+    return taken, changes_written
 
 
 def _simply_written(changes: tuple[PatchOp, ...]) -> bytes | None:
     """Changes as canonical JSON, if they read back from it as they are, and nobody can alter them; otherwise None."""
     for op in changes:
-        kind = type(op.value)
         if (
             type(op) is not PatchOp
-            or {type(op.op), type(op.path)} != _PLAIN
-            or op.op not in ("add", "replace", "test")
+            or (type(op.op), type(op.path)) != _STRINGS
+            or op.op not in _WITH_VALUE
             or op.from_ is not None
-            or not (kind is str or kind is bool or op.value is None or (kind is int and _is_safe(op.value)))
+            or not is_scalar(op.value)
         ):
             return None
     try:
-        written = orjson.dumps([to_json(op) for op in changes])
+        written = orjson.dumps([{"op": op.op, "path": op.path, "value": op.value} for op in changes])
     except TypeError:  # half of a surrogate pair
         return None
-    return written if len(written) < MAX_RULING_BYTES - 8 else None
+    return written if len(written) <= MAX_RULING_BYTES else None
 
 
-_PLAIN = {str}
-
-
-def _is_safe(number: object) -> bool:
-    return isinstance(number, int) and -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER
+_STRINGS = (str, str)
+_WITH_VALUE = frozenset({"add", "replace", "test"})
 
 
 def _no_ruling(returned: object, rule: Rule) -> BadReturn:
@@ -349,11 +354,13 @@ _UNDONE = (
 )
 
 
-def _changed(world: World, steps: list[tuple[str, PatchOp]], failures: _Failures) -> tuple[World, str] | Issue:
+def _changed(
+    world: World, steps: list[tuple[str, PatchOp]], changes: tuple[PatchOp, ...], failures: _Failures
+) -> tuple[World, str] | Issue:
     try:
         if steps[0][0] != steps[-1][0]:
             check_conflicts(world.view(), steps)
-        after = world.changed(tuple(op for _, op in steps))
+        after = world.changed(changes)
         return after, checked_digest(after)
     except RulesConflict as error:
         both = f"rules {error.first} and {error.second}"

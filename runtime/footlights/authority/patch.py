@@ -131,6 +131,8 @@ def tokens_of(pointer: str | None) -> list[str]:
         return []
     if pointer is None or not pointer.startswith("/"):
         raise Misfit("a path begins with /")
+    if "~" not in pointer:
+        return pointer[1:].split("/")
     if _BAD_ESCAPE.search(pointer):
         raise Misfit("in a path, ~ is written ~0")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]

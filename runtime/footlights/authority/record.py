@@ -98,19 +98,16 @@ def seal(record: CommitRecord, changes: bytes) -> CommitRecord:
     the id have their place: the bytes are those of `canonical(digested_json(record))` and of `written`. What came from
     outside was checked before, so only that is written by `canonical`.
     """
-    front: dict[str, object] = {
-        "artifacts": [_fragment({"ref": each.ref, **each.document}) for each in record.artifacts],
-        "authoritative": True,
-        "changes": orjson.Fragment(changes),
-    }
-    back: dict[str, object] = {
+    artifacts = b",".join([canonical({"ref": each.ref, **each.document}) for each in record.artifacts])
+    front = b'{"artifacts":[%b],"authoritative":true,"changes":%b,' % (artifacts, changes)
+    decision = record.mode_decision
+    members: dict[str, object] = {
         "intents": [
-            {"payload_digest": entry.payload_digest, "ref": entry.ref, "type": entry.type.value}
-            for entry in record.intents
+            {"payload_digest": entry.payload_digest, "ref": entry.ref, "type": entry.type} for entry in record.intents
         ],
         "issues": [issue_json(issue) for issue in record.issues],
-        **({} if record.mode_decision is None else {"mode_decision": _fragment(record.mode_decision)}),
-        "outcome": record.outcome.value,
+        **({} if decision is None else {"mode_decision": orjson.Fragment(canonical(decision))}),
+        "outcome": record.outcome,
         "previous": record.previous,
         "session_id": record.session_id,
         "turn_id": record.turn_id,
@@ -120,21 +117,17 @@ def seal(record: CommitRecord, changes: bytes) -> CommitRecord:
         "world_before": record.world_before,
     }
     try:
-        before, after = orjson.dumps(front)[:-1], orjson.dumps(back)[1:]
+        back = orjson.dumps(members)[1:]
     except TypeError:
         canonical(digested_json(record))  # raises `NotCanonical` with the place
         raise
-    commit_digest = digest_bytes(b"%b,%b" % (before, after))
+    commit_digest = digest_bytes(front + back)
     commit_id = f"c-{commit_digest[:16]}"
-    members = b',"commit_digest":"%b","commit_id":"%b",' % (commit_digest.encode(), commit_id.encode())
+    names = f'"commit_digest":"{commit_digest}","commit_id":"{commit_id}",'
     object.__setattr__(record, "commit_digest", commit_digest)
     object.__setattr__(record, "commit_id", commit_id)
-    object.__setattr__(record, "written", before + members + after)
+    object.__setattr__(record, "written", front + names.encode() + back)
     return record
-
-
-def _fragment(value: object) -> orjson.Fragment:
-    return orjson.Fragment(canonical(value))
 
 
 def recompute_digest(record: CommitRecord) -> str:
@@ -175,7 +168,7 @@ def commit_final(record: CommitRecord) -> CommitFinal:
         commit_digest=record.commit_digest,
         commit_outcome=record.outcome,
         issues=record.issues,
-        artifact_refs=tuple(each.ref for each in record.artifacts),
+        artifact_refs=tuple([each.ref for each in record.artifacts]),
         commit_id=record.commit_id,
         ext=news_ext(record.artifacts) if record.artifacts else None,
     )

@@ -57,10 +57,11 @@ Rule: TypeAlias = Callable[[Any, tuple[Intent, ...]], Ruling]
 
 def accept(*changes: PatchOp, artifacts: Iterable[Artifact] = ()) -> Ruling:
     """A ruling that accepts the turn, with these changes and artifacts."""
-    if not all(isinstance(change, PatchOp) for change in changes):  # pyright: ignore[reportUnnecessaryIsInstance] - as below
-        raise BadReturn(
-            "accept() takes changes that patch made, one by one: accept(*changes) if they are in a list.", None
-        )
+    for change in changes:
+        if not isinstance(change, PatchOp):  # pyright: ignore[reportUnnecessaryIsInstance] - as below
+            raise BadReturn(
+                "accept() takes changes that patch made, one by one: accept(*changes) if they are in a list.", None
+            )
     return Ruling(changes=changes, artifacts=tuple(artifacts))
 
 

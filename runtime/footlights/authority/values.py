@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 200
 """Maximum nesting of every value; far below the limit of the interpreter's stack."""
+SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 class View(ABC):
@@ -34,7 +35,7 @@ def snapshot(value: JsonValue) -> JsonValue:
 
     Raises `TooLarge` if it nests deeper than `MAX_DEPTH`, as a value that contains itself does.
     """
-    return _copied(value, MAX_DEPTH)
+    return value if type(value) in SCALARS else _copied(value, MAX_DEPTH)
 
 
 def _copied(value: JsonValue, levels: int) -> JsonValue:

@@ -37,15 +37,20 @@ def part_of(whole: object, shown: object, path: str) -> WorldPart:
     if not found:
         raise InvalidCommand("Nothing of the world that you may see is at that path.")
     (value,) = found
-    size = _size(value)
+    check_size(value)
+    (true,) = find_in(whole, path) if isinstance(whole, View) else (None,)
+    is_whole = shown is whole or (isinstance(value, View) and value == true)
+    return WorldPart(value, digest_of(value) if is_whole and isinstance(whole, View) else None)
+
+
+def check_size(shown: object) -> None:
+    """Raises `TooLarge` for a part that takes more than `MAX_PART_BYTES`."""
+    size = _size(shown)
     if size > MAX_PART_BYTES:
         raise TooLarge(
             f"That part of the world takes {size} bytes, and at most {MAX_PART_BYTES} are shown at once. Ask for a "
             "smaller part, by its path."
         )
-    (true,) = find_in(whole, path) if isinstance(whole, View) else (None,)
-    is_whole = shown is whole or (isinstance(value, View) and value == true)
-    return WorldPart(value, digest_of(value) if is_whole and isinstance(whole, View) else None)
 
 
 def _size(value: object) -> int:

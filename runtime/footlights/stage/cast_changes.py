@@ -6,16 +6,19 @@ began, so a change concerns the turns that begin after it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from attrs import evolve
 
 from footlights.authority.pending import APPROVALS
 from footlights.authority.rules import RuleBook
+from footlights.bad_return import check_kind
 from footlights.errors import RegistrationError
+from footlights.tools.tool import checked_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection
 
     from footlights.authority.rules import Rule
     from footlights.cast import Cast
@@ -27,13 +30,15 @@ _T = TypeVar("_T")
 
 def added(cast: Cast, personas: Mapping[str, Persona], tools: Iterable[Tool], rules: Mapping[str, Rule]) -> Cast:
     """The cast with these, after those that it has. Raises `RegistrationError`."""
+    check_kind("The personas to add, by name,", personas, Mapping)
+    check_kind("The rules to add, by name,", rules, Mapping)
     # The rules behind approvals were made so with the cast. One beside them would judge acts that are not approved yet.
     if rules and APPROVALS in cast.rules:
         raise RegistrationError("A cast with approvals takes no further rules: an act could escape its approval.")
     return evolve(
         cast,
         personas=_with("persona", cast.personas, personas.items()),
-        tools=_with("tool", cast.tools, ((tool.name, tool) for tool in tools)),
+        tools=_with("tool", cast.tools, ((tool.name, tool) for tool in checked_tools(tools))),
         rules=RuleBook(_with("rule", cast.rules, rules.items())) if rules else cast.rules,
     )
 
@@ -60,6 +65,7 @@ def _with(kind: str, members: Mapping[str, _T], new: Iterable[tuple[str, _T]]) -
 
 
 def _without(kind: str, members: Mapping[str, _T], names: Collection[str]) -> dict[str, _T]:
+    check_kind(f"A list of {kind}s", names, Iterable)
     if isinstance(names, str):  # it would be read as a list of letters
         raise RegistrationError(f"The {kind}s to remove are a list of names.")
     left = dict(members)

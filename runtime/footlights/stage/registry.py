@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights.checks import check_text, listed
-from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
+from footlights.errors import Busy, InvalidCommand, SessionClosed, SessionInUse, UnknownSession
 from footlights.failures import contained, report
 from footlights.fair_share import eviction_candidate
 from footlights.ids import epoch_of_session, owner_of
@@ -18,7 +18,7 @@ from footlights.params import SessionParams
 from footlights.session.core import SessionCore
 from footlights.session.retention import Retention
 from footlights.speaker import written_about
-from footlights.stream.commit_feed import Bell
+from footlights.stream.ledger_tail import Bell
 from footlights.turn.summary import outcome_of, summarize
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SessionRegistry:
         self._check_places()
         name = params.session_id
         if name in self.sessions:
-            raise InvalidCommand(f"A session named {name} is open.")
+            raise SessionInUse(f"A session named {name} is open.")
         if name is None:
             self._sessions_started += 1
             name, first_number = f"s{self.epoch}-{self._sessions_started:06d}", 1

@@ -23,6 +23,8 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.authority.ledger.memory import MemoryLedger
 from footlights.authority.world_part import WorldPart, part_of
+from footlights.bad_return import check_kind
+from footlights.cast import Cast
 from footlights.errors import InvalidCommand, LedgerInUse
 from footlights.events import InterruptReason
 from footlights.limits import Limits
@@ -33,7 +35,10 @@ from footlights.stage.host_commits import HostCommits
 from footlights.stage.registry import SessionRegistry
 from footlights.stage.supervisor import Supervisor
 from footlights.stream.commit_feed import CommitFeed
+from footlights.stream.ledger_tail import LedgerTail
 from footlights.stream.outbox import DetachReason
+from footlights.stream.past_worlds import PastWorlds
+from footlights.stream.user_feed import UserFeed
 from footlights.trace.files import TraceFiles
 from footlights.trace.tracer import Tracer
 
@@ -44,7 +49,6 @@ if TYPE_CHECKING:
     from footlights.authority.ledger.protocol import Ledger
     from footlights.authority.rules import Rule
     from footlights.authority.visibility import User
-    from footlights.cast import Cast
     from footlights.events import CommitFinal, JsonValue
     from footlights.models.pool import ModelStatus
     from footlights.models.prompts import Persona
@@ -95,6 +99,7 @@ class Stage:
         self._registry = registry
         self._ignores_world = ignores_world
         self._host_commits = HostCommits(supervisor, registry)
+        self._past = PastWorlds(supervisor.ledger, None if ignores_world else supervisor.cast.world)
 
     @enable_ki_protection
     def start(self, params: SessionParams | None = None) -> InteractionSession:
@@ -103,7 +108,8 @@ class Stage:
         Raises:
             SessionClosed: the stage is closing.
             Busy: the stage has `max_sessions` sessions.
-            InvalidCommand: a session of that name is open, or these are no `SessionParams`.
+            SessionInUse: a session of that name is open.
+            InvalidCommand: these are no `SessionParams`.
         """
         params = SessionParams() if params is None else params
         if not isinstance(params, SessionParams):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
@@ -126,6 +132,9 @@ class Stage:
         self, session_id: str, *, remote_models: bool = False, about: Mapping[str, JsonValue] = _NOTHING
     ) -> InteractionSession:
         """The session with this id; opened again if it is from an earlier epoch, or was named by the host.
+
+        A name that was never used is opened as well: names are the host's, a stage keeps no list of them, and a session
+        without a commit has left nothing in the ledger.
 
         Consent is not kept: a session that is opened again uses no remote model unless `remote_models` is true,
         whatever the default of the cast. Nor is what the host said about the player, so `about` says it again, as in
@@ -157,7 +166,17 @@ class Stage:
         `after` is the id of any commit in the ledger, also of before a restart, or `genesis` for all of them. `under`
         is a JSON pointer: only changes of that part of the world. Raises `InvalidCommand` for one that is no pointer.
         """
-        return CommitFeed(self._supervisor, self._registry.settling, after, under)
+        return CommitFeed(self._tail(after), under)
+
+    def commits_for(self, user: User, *, after: str | None = None, under: str = "") -> UserFeed:
+        """What this user sees change in that part of the world, as the cast's `visibility` decides at each commit.
+
+        The same as `commits` otherwise. A commit of which he sees nothing is passed in silence.
+        """
+        return UserFeed(self._tail(after), self._past, self._supervisor.cast.visibility, user, under)
+
+    def _tail(self, after: str | None) -> LedgerTail:
+        return LedgerTail(self._supervisor, self._registry.settling, after)
 
     @property
     def is_open(self) -> bool:
@@ -345,13 +364,17 @@ async def open_stage(
 
     `ledger` is the path of a file, created if it does not exist, or a ledger object. Without one, commits are kept in
     memory only. Raises `LedgerInUse` for a ledger that another stage has open.
+    Raises `RegistrationError` for a cast or limits that are none.
     `trace` is the directory of `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
     `observe` is called with a summary of each turn as soon as it is settled. It must be quick.
     """
+    check_kind("The cast of a stage", cast, Cast)
+    limits = Limits() if limits is None else limits
+    check_kind("The limits of a stage", limits, Limits)
     files = trace if trace is None or isinstance(trace, TraceFiles) else TraceFiles(trace)
     async with (
         _opened(ledger) as its_ledger,
-        _open(cast, its_ledger, limits or Limits(), files, wall_clock, observe) as stage,
+        _open(cast, its_ledger, limits, files, wall_clock, observe) as stage,
     ):
         yield stage
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import trio
 from attrs import field, frozen
 
 from footlights.authority.approvals import answer_in
 from footlights.authority.intents import Intent, check_intent
+from footlights.bad_return import check_kind
 from footlights.errors import InvalidCommand, RegistrationError
 from footlights.speaker import Speaker
 from footlights.tools.artifact_notes import ArtifactNote
@@ -193,3 +195,12 @@ def _check_parameters(name: str, parameters: Mapping[str, JsonValue]) -> None:
         raise RegistrationError(f"The parameters of the tool {name} {error}.") from None
     if parameters.get("type") != "object":
         raise RegistrationError(f'The parameters of the tool {name} must be a JSON Schema with "type": "object".')
+
+
+def checked_tools(tools: object) -> tuple[Tool, ...]:
+    """The tools in a list. Raises `RegistrationError`: a host need not be typed."""
+    check_kind("A list of tools", tools, Iterable)
+    listed = tuple(cast("Iterable[Tool]", tools))
+    for each in listed:
+        check_kind("A tool, which @tool makes of a function,", each, Tool)
+    return listed

@@ -95,11 +95,21 @@ class Server:
             yield from self._obey(orjson.loads(event.data))
 
     def _obey(self, command: dict[str, Any]) -> Iterable[Any]:
-        result = {"start": {"session_id": "inn"}, "begin_turn": {"turn_id": "t1-000001"}}.get(command["op"], {})
+        results = {
+            "start": {"session_id": "inn"},
+            "begin_turn": {"turn_id": "t1-000001"},
+            "follow_commits": {"cursor": "0"},
+        }
+        result = results.get(command["op"], {})
         yield _text({"reply": command["id"], "ok": True, "result": result})
         if command["op"] == "subscribe":
             had = command.get("after", {}).get("t1-000001", -1)
             yield _text([wire.to_wire(event) for event in TURN[had + 1 : had + 3]])
+            yield CloseConnection(code=1001)
+        if command["op"] == "follow_commits":
+            first = int(command.get("after", "0")) + 1
+            for number in range(first, first + 2):
+                yield _text({"commit": {"cursor": str(number), "session_id": None, "turn_id": None, "changes": []}})
             yield CloseConnection(code=1001)
 
 
@@ -173,3 +183,22 @@ def test_a_command_may_be_cancelled_at_any_point_and_harms_no_other(monkeypatch:
             assert server.connections == 1
 
     assert cancel_everywhere(scenario, orders=2).points > 8
+
+
+def test_a_feed_may_be_cancelled_at_any_point_and_no_commit_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(trial: Trial) -> None:
+        cursors: list[str] = []
+        async with trio.open_nursery() as nursery:
+            monkeypatch.setattr(client_connection, "_open_stream", Server(nursery).open)
+            async with connect("ws://inn", retry=RETRY) as client, client.follow_commits() as feed:
+                reading = [trio.CancelScope()]
+                trial.aim(lambda: reading[0].cancel())
+                while len(cursors) < 5:
+                    with reading[0]:
+                        while len(cursors) < 5:
+                            cursors.append((await anext(feed)).cursor)
+                    reading[0] = trio.CancelScope()
+                trial.disarm()
+        assert cursors == ["1", "2", "3", "4", "5"]
+
+    assert cancel_everywhere(scenario, orders=1, pairs=0).points > 20

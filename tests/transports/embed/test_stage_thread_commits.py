@@ -11,7 +11,7 @@ import trio
 from footlights import InvalidCommand, Stage, open_stage
 from footlights.authority import Intent, IntentType, JsonWorld, MemoryLedger, RuleBook, accept, apply_patch, patch
 from footlights.errors import LedgerUnavailable
-from footlights.stream.commit_feed import PAGE
+from footlights.stream.ledger_tail import PAGE
 from footlights.testing import cancel_everywhere
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports import PolledFeed, StageThread, StageThreadDied

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import queue
+import re
 import threading
 from concurrent.futures import Future, wait
 from contextlib import suppress
@@ -15,13 +16,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from footlights import EventType, InvalidCommand, SessionClosed, Stage, Tool, TurnInterrupted, laws
+from footlights import (
+    EventType,
+    InvalidCommand,
+    RegistrationError,
+    SessionClosed,
+    SessionInUse,
+    SessionParams,
+    Stage,
+    Tool,
+    TurnInterrupted,
+    laws,
+)
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports import StageThread, StageThreadDied, StageThreadStuck
 from footlights_transports.embed import polled_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from footlights import Cast, Prompt, StreamEvent, ToolContext
     from footlights.events import JsonValue
@@ -339,3 +351,79 @@ def test_a_poll_without_a_limit_of_time_waits_for_what_comes_and_for_the_end() -
             events += session.poll(timeout=None)
         session.close()
         assert session.poll(timeout=None) == []
+
+
+def test_a_result_that_is_not_there_in_time_can_be_asked_for_again() -> None:
+    hold = threading.Event()
+    with StageThread(talker()) as stage:
+        waiting = stage.call_soon(lambda _: trio.to_thread.run_sync(hold.wait))
+        for _ in range(2):
+            with pytest.raises(TimeoutError) as late:
+                waiting.result(0.001)
+            assert not isinstance(late.value, StageThreadStuck)
+        hold.set()
+        assert waiting.result() is True
+
+
+@pytest.mark.parametrize("way", ["on_ready", "call"])
+def test_who_holds_the_thread_of_the_stage_is_named_once(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footlights_transports.embed.trio_thread._CHECK_SECONDS", 0.01)
+    hold, named, lines = threading.Event(), threading.Event(), list[str]()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "sleepy" in record.getMessage():
+                lines.append(record.getMessage())
+                named.set()
+
+    def sleepy(*_: object) -> None:
+        hold.wait(LONG)
+
+    listener, log = Listener(), logging.getLogger("footlights.embed")
+    log.addHandler(listener)
+    try:
+        with StageThread(talker()) as stage:
+            session = stage.start()
+            if way == "call":
+                stage.call_soon(sleepy)
+            else:
+                session.on_ready(sleepy)
+                session.begin_turn_soon("A room?")
+            assert named.wait(LONG)
+            hold.set()
+    finally:
+        log.removeHandler(listener)
+    (line,) = lines
+    assert re.fullmatch(r".*<locals>\.sleepy has held the thread of the stage for \d\.\d s: .*", line)
+
+
+@pytest.mark.parametrize(
+    ("what", "given"),
+    [
+        ("cast", lambda: StageThread("a cast").open()),  # type: ignore[arg-type]
+        ("limits", lambda: StageThread(talker(), limits={"max_sessions": 1})),  # type: ignore[arg-type]
+        ("personas", lambda: added(personas=["odo"])),
+        ("persona", lambda: added(personas={"odo": "an innkeeper"})),
+        ("tools", lambda: added(tools=7)),
+        ("tool", lambda: added(tools=[print])),
+        ("rules", lambda: added(rules=["pay"])),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_refused_by_name(what: str, given: Callable[[], object]) -> None:
+    with pytest.raises(RegistrationError, match=rf"(?i)\b{what}\b.* must be of the kind \w+, and not \w+\.$"):
+        given()
+
+
+def added(**what: Any) -> None:
+    with StageThread(talker()) as stage:
+        stage.add(**what)
+
+
+def test_a_session_that_is_open_is_in_use() -> None:
+    with StageThread(talker()) as stage:
+        bob = stage.start(SessionParams(session_id="bob"))
+        with pytest.raises(SessionInUse) as refused:
+            stage.start(SessionParams(session_id="bob"))
+        assert refused.value.code == "session_in_use"
+        assert isinstance(refused.value, InvalidCommand)
+        bob.close()

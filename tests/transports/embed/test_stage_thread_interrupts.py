@@ -6,6 +6,7 @@ and several for lines that it executes several times.
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("interruptible")
 
 __all__ = ["no_thread_is_left"]  # a fixture for every test here
+
+
+@pytest.fixture(autouse=True)
+def nothing_to_finalize() -> None:
+    """Python ignores a Ctrl-C in a finalizer, also in that of a session that an earlier test has left."""
+    gc.collect()
+
 
 OURS = frozenset(map(str, (Path(footlights_transports.__file__).parent / "embed").glob("*.py")))
 

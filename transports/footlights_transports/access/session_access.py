@@ -6,19 +6,32 @@ Every method either does what it says or raises a `FootlightsError` whose code i
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 from attrs import evolve
 
 from footlights.authority.world import find_in
-from footlights.errors import Busy, CommitPending, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
+from footlights.authority.world_part import check_size
+from footlights.errors import (
+    Busy,
+    CommitPending,
+    CommitUnknown,
+    LedgerUnavailable,
+    SessionClosed,
+    TooLarge,
+    UnknownSession,
+)
 from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
+from footlights.stream.ledger_tail import GENESIS
 from footlights.token_bucket import TokenBucket
+from footlights_transports.access.followed_commits import FollowedCommits
 from footlights_transports.access.idle import Idleness
 from footlights_transports.access.policy import AccessPolicy, RateLimiter
+from footlights_transports.access.sealed_cursors import SealedCursors
 from footlights_transports.encodings import Encodings
 from footlights_transports.errors import RateLimited, Unauthorized
 from footlights_transports.server.incidents import Incidents
@@ -69,6 +82,7 @@ class SessionAccess:
         self._numbered: dict[User, int] = {}
         self._closed: OrderedDict[str, None] = OrderedDict()
         """Sessions that were closed here. Subscribing with a cursor does not open them again."""
+        self._cursors = SealedCursors()
         self._is_closing = False
         self.encodings = Encodings()
         self.incidents = Incidents()
@@ -306,25 +320,30 @@ class SessionAccess:
         finally:
             self._turns_of[user] -= 1
 
-    async def follow_commits(self, user: User, after: str | None, under: str) -> CommitFeed:
-        """The commits that change a part of the world. Raises `Unauthorized` unless the user may follow that part.
-
-        Only operators, game servers and the anonymous user follow: what a commit changed may have been hidden from a
-        player at that time, and the world as it is now does not tell.
+    async def follow_commits(self, user: User, after: str | None, under: str) -> FollowedCommits:
+        """The commits that change a part of the world: whole for those who are trusted with all of them, otherwise what
+        this user sees change. Raises `Unauthorized` if something of that part is hidden from one who gets them whole.
         """
-        if not (user.operator or self.policy.is_game_server(user) or user.name is None):
-            raise Unauthorized("Only operators and game servers follow commits.")
-        feed = self.stage.commits(after=after, under=under)
-        self.check_sees(user, under)
         try:
-            await feed.begin()
+            if self._is_trusted(user):
+                feed = self.stage.commits(after=after, under=under)
+                self._check_sees(user, under)
+                shown = await _begun(feed)
+                return FollowedCommits(feed, shown, check=partial(self._check_sees, user, under))
+            known = after if after in (None, GENESIS) else self._cursors.open(user, after)
+            seen = self.stage.commits_for(user, after=known, under=under)
+            shown = await seen.start()
+            return FollowedCommits(seen, shown if after is None else None, seal=partial(self._cursors.seal, user))
         except LedgerUnavailable as error:
             raise Busy("The ledger cannot be read now. Ask again.") from error
-        return feed
 
-    def check_sees(self, user: User, under: str) -> None:
-        """Raises `Unauthorized` if the cast's `visibility` hides something of this part of the world from the user."""
-        if find_in(self.stage.world_for(user), under) != find_in(self.stage.world, under):
+    def _is_trusted(self, user: User) -> bool:
+        """Whether nothing of a commit needs to be hidden: the anonymous user owns all sessions, and so all records."""
+        return user.operator or user.name is None or self.policy.is_game_server(user)
+
+    def _check_sees(self, user: User, under: str) -> None:
+        """Raises `Unauthorized` if the user has lost that trust, or the cast's `visibility` hides something there."""
+        if not self._is_trusted(user) or find_in(self.stage.world_for(user), under) != find_in(self.stage.world, under):
             raise Unauthorized("You may not see all of that part of the world.")
 
     def heard(self, user: User, session_id: str, turn_id: str, seq: int) -> None:
@@ -404,6 +423,20 @@ class SessionAccess:
         except UnknownSession:
             return False
         return True
+
+
+async def _begun(feed: CommitFeed) -> tuple[Any, ...] | None:
+    """The world where the feed begins, if it begins now; nothing of one that is too large to be shown."""
+    if feed.cursor is not None:
+        await feed.begin()
+        return None
+    shown = find_in(await feed.start(), feed.under)
+    try:
+        for part in shown:
+            check_size(part)
+    except TooLarge:
+        return ()
+    return shown
 
 
 class CoveredAccess(SessionAccess):

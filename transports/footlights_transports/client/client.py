@@ -21,6 +21,7 @@ import trio
 from footlights.params import SessionParams
 from footlights_transports.client.address import Address
 from footlights_transports.client.commands import Commands
+from footlights_transports.client.commits import CommitFollower
 from footlights_transports.client.protocol import text_in
 from footlights_transports.client.retry import Retry
 from footlights_transports.client.session import ClientSession, write_params
@@ -51,6 +52,13 @@ class Client:
     async def world(self, path: str = "") -> Any:
         """The part of the world at this JSON pointer, as far as the user may see it. Raises `TooLarge`."""
         return (await self._commands.call("world", {"path": path} if path else {}, again=True)).get("world")
+
+    def follow_commits(self, *, after: str | None = None, under: str = "") -> CommitFollower:
+        """What changes in that part of the world: enter it, and iterate. `under` is a JSON pointer.
+
+        `after` is the `cursor` of an earlier feed, or `genesis`; without one it begins now.
+        """
+        return CommitFollower(self._commands, after, under)
 
     def session(
         self, session_id: str, *, remote_models: bool = False, about: Mapping[str, JsonValue] | None = None

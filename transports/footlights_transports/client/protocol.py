@@ -46,6 +46,7 @@ _ERRORS = {
     kind.code: kind
     for kind in (
         known.InvalidCommand,
+        known.SessionInUse,
         known.UnknownSession,
         known.UnknownTurn,
         known.SessionClosed,

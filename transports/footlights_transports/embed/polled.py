@@ -225,7 +225,7 @@ class Polled(Generic[T]):
             return
         wakeup.is_due, wakeup.was_end_announced = False, self._is_over
         with contained(self._drop_call):
-            wakeup.call()
+            self._thread.call_host(wakeup.call)
 
     def _drop_call(self, error: BaseException) -> None:
         self._wakeup = None

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from footlights.errors import FootlightsError
-from footlights.stream.commit_feed import PAGE, WorldCommit
+from footlights.stream.commit_feed import WorldCommit
+from footlights.stream.ledger_tail import PAGE
 from footlights_transports.embed.polled import Polled
 
 if TYPE_CHECKING:

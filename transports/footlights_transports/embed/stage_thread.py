@@ -18,6 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from footlights.bad_return import check_kind
 from footlights.errors import RegistrationError
 from footlights.limits import Limits
 from footlights.stage.stage import open_stage
@@ -69,7 +70,8 @@ class StageThread:
     ) -> None:
         if not session_idle_seconds >= 0:
             raise RegistrationError(f"session_idle_seconds is {session_idle_seconds}; it must be at least 0.")
-        limits = limits or Limits()
+        limits = Limits() if limits is None else limits
+        check_kind("The limits of a stage", limits, Limits)
         stage = open_stage(cast, ledger=ledger, limits=limits, trace=trace)
         # A stage has this long for its last commits, and again for its traces.
         exit_timeout = 2 * limits.shutdown_deadline + answer_timeout
@@ -176,7 +178,7 @@ class StageThread:
     def call_soon(self, work: Callable[[Stage], T]) -> Ticket[T]: ...
     def call_soon(self, work: Callable[[Stage], Any]) -> Ticket[Any]:
         """The same, without waiting for the result."""
-        return self._thread.ask(lambda inside: work(inside.resource))
+        return self._thread.ask(lambda inside: self._thread.call_host(work, inside.resource))
 
     def commit(self, intents: Sequence[Intent], why: str) -> CommitFinal:
         """Have the rules judge intents of the host itself, and wait until that is durable. See `Stage.commit`."""

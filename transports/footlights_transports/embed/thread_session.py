@@ -117,8 +117,9 @@ class ThreadSession:
         It is called once after each poll that left nothing, as soon as something comes, and at once if something is
         there. So poll until an empty list comes back. It is called on the thread of the stage, or on this one if the
         stage has closed: it must be short, and must not call the stage. `loop.call_soon_threadsafe(...)` of asyncio is
-        made for it. If it raises, that is logged, and it is not called again. There is one at a time: a second is
-        refused with `InvalidCommand` until the first is removed, and so is what cannot be called.
+        made for it. If it does not return soon, that is logged with its name. If it raises, that is logged, and it is
+        not called again. There is one at a time: a second is refused with `InvalidCommand` until the first is removed,
+        and so is what cannot be called.
         """
         self._stream.on_ready(call)
         self._on_ready = call

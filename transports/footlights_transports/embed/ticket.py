@@ -49,8 +49,9 @@ class Ticket(Future[T]):
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it, or raise the error of the call.
 
-        Raises `StageThreadStuck` after `timeout` seconds, or after `answer_timeout` if `timeout` is None; without
-        `timeout`, `finalize` and `close` wait without limit. A call that has not begun by then is never made.
+        Raises `TimeoutError` after `timeout` seconds, as any future: the call is made all the same, and its result may
+        be asked for again. Without `timeout`, raises `StageThreadStuck` after `answer_timeout`, and a call that has not
+        begun by then is never made; `finalize`, `commit_soon` and `close` wait without limit.
         """
         error = self.exception(timeout)
         if error is not None:
@@ -65,6 +66,8 @@ class Ticket(Future[T]):
                 self._send()
             return super().exception(patience)
         except NotYet:
+            if timeout is not None:
+                raise
             fate = "nothing was done" if self.cancel() else "it is being done"
             raise StageThreadStuck(f"The stage did not answer for {patience:g} seconds; {fate}.") from None
         except BaseException:

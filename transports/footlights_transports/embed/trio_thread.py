@@ -7,6 +7,7 @@ does not end then is abandoned after a time, so that it never keeps the interpre
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import deque
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from inspect import isawaitable, iscoroutine
 from queue import SimpleQueue
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import trio
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 
+log = logging.getLogger("footlights.embed")
+
 MAX_WAITING = 1024
 """The limit of waiting calls. The thread makes all of them at once, so only a blocked one has so many."""
 _CHECK_SECONDS = 0.25
-"""Interval, in seconds, at which a guard checks whether the program has ended."""
+"""Interval, in seconds, at which a guard checks whether the program has ended, and whether a call of the host's has."""
 
 
 class StageThreadDied(FootlightsError):
@@ -73,6 +77,9 @@ class TrioThread(Generic[R]):
         self._failure: BaseException | None = None
         self._inside: Inside[R] | None = None
         self._thread = threading.Thread(target=self._run, name="footlights stage", daemon=True)
+        self._calling: tuple[Callable[..., object], float] | None = None
+        """The call of the host's that is being made on the thread, and since when."""
+        self._reported: tuple[Callable[..., object], float] | None = None
         self.has_ended = False
         self.at_end: set[Callable[[], None]] = set()
         """Called on the thread when the run has ended. None may raise."""
@@ -216,12 +223,31 @@ class TrioThread(Generic[R]):
         if threading.current_thread() is self._thread:
             raise InvalidCommand("This is the stage's own thread, which would wait for itself.")
 
+    def call_host(self, call: Callable[..., T], *given: object) -> T:
+        """Make a plain call of the host's on the thread. The guard reports one that does not return soon."""
+        self._calling = call, monotonic()
+        try:
+            return call(*given)
+        finally:
+            self._calling = None
+
     def _guard(self) -> None:
         """Let a program that forgot to close its stage wait for the last commits, but not for more."""
         while self._thread.is_alive() and not _program_has_ended():
             self._thread.join(_CHECK_SECONDS)
+            self._report_slow_call()
         self.leave()
         self._thread.join(self._exit_timeout)
+
+    def _report_slow_call(self) -> None:
+        calling = self._calling
+        if calling is None or calling is self._reported or (took := monotonic() - calling[1]) < _CHECK_SECONDS:
+            return
+        self._reported, call = calling, calling[0]
+        name = getattr(call, "__qualname__", type(call).__qualname__)
+        log.error(
+            "%s has held the thread of the stage for %.1f s: until it returns, the stage stands still", name, took
+        )
 
     def _hand_over(self, ticket: Ticket[T]) -> Ticket[T]:
         if len(self._jobs) >= MAX_WAITING:

@@ -26,6 +26,7 @@ STATUS: Mapping[str, int] = {
     "unauthorized": 401,
     "unknown_session": 404,
     "unknown_turn": 404,
+    "session_in_use": 409,
     "session_closed": 409,
     "busy": 409,
     "commit_pending": 409,

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from footlights.errors import FootlightsError
 from footlights.failures import report
+from footlights_transports.errors import WIRE_CODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +47,14 @@ class Incidents:
         if why is not None and (due := self._due(f"{kind}: {why}")):
             count, seconds = due
             log.warning("%s: %s%s", kind, why, f" ({count} times in {seconds:.0f} s)" if count > 1 else "")
+
+    def met(self, kind: str, error: BaseException) -> None:
+        """Count a refusal by its code; or a failure, if clients are told no more than that."""
+        code = error.code if isinstance(error, FootlightsError) else FootlightsError.code
+        if code in WIRE_CODES and code != FootlightsError.code:
+            self.refused(f"{kind}_{code}")
+        else:
+            self.failed(kind, error)
 
     def failed(self, kind: str, error: BaseException, level: int = logging.ERROR) -> None:
         """Count a failure, and log what failed and where, at most once per interval for each kind."""

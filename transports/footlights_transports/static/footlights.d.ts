@@ -11,6 +11,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** Error codes of the server. */
 export type WireCode =
     | "invalid_command"
+    | "session_in_use"
     | "unknown_session"
     | "unknown_turn"
     | "session_closed"
@@ -275,6 +276,11 @@ export interface Client {
     start(params?: SessionParams): Promise<Session>;
     /** An existing session. */
     session(sessionId: string, params?: Pick<SessionParams, "remote_models">): Session;
+    /**
+     * Follow what changes in a part of the world. `under` is a JSON pointer. Without `after`, the `cursor` of an earlier
+     * feed, it begins now.
+     */
+    followCommits(options?: { after?: string | null; under?: string }): Promise<CommitFeed>;
     /** Close the connection. Streams end; sessions and their turns continue on the server. */
     close(): Promise<void>;
 }
@@ -297,6 +303,36 @@ export interface Session {
     heard(turnId: string, seq: number): Promise<void>;
     /** Cancel open turns and close the session. Its streams end after the last commit. */
     close(): Promise<void>;
+}
+
+/** One operation of a JSON Patch. */
+export interface Change {
+    readonly op: "add" | "remove" | "replace" | "move" | "copy";
+    readonly path: string;
+    readonly value?: Json;
+    readonly from?: string;
+}
+
+/** A commit, as far as the user may know it. */
+export interface ToldCommit {
+    /** For `followCommits({ after })`. */
+    readonly cursor: string;
+    /** For a player only of his own turns. */
+    readonly session_id: string | null;
+    readonly turn_id: string | null;
+    /** In order. Null if what changed reaches into this part from outside: then read it anew. */
+    readonly changes: readonly Change[] | null;
+    /** Only for operators, game servers and, on a server without tokens, everybody. */
+    readonly commit_id?: string;
+    readonly why?: string | null;
+}
+
+/** What changes in the world, for one consumer. Leaving a `for await` over it closes its connection. */
+export interface CommitFeed extends AsyncIterableIterator<ToldCommit> {
+    /** Position after the last commit that was taken. */
+    readonly cursor: string;
+    /** What the user sees there, if the feed begins now. */
+    readonly world?: Json;
 }
 
 /** Events of a session, for one consumer. Leaving a `for await` over it closes the stream. */

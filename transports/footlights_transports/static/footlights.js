@@ -401,6 +401,7 @@ class Connection {
         else if (Array.isArray(frame)) for (const event of frame) this.#listener.event(this, event);
         else if ("event_type" in frame) this.#listener.event(this, frame);
         else if ("reply" in frame) this.#reply(frame);
+        else if ("commit" in frame) this.#listener.commit?.(frame.commit);
         else if ("notice" in frame) this.#listener.notice(this, frame);
     }
 
@@ -604,6 +605,7 @@ class Client {
     #settings;
     #inboxes = new Map();
     #notes = new Map();
+    #feeds = new Set();
     #ready = deferred();
     #connection = null;
     /** "lost" until connected and all streams are resumed, then "connected"; "renewing" on purpose; "closed". */
@@ -639,6 +641,17 @@ class Client {
             beginTurn: (fields) => this.#beginTurn(sessionId, fields),
             close: () => this.#close(sessionId),
         });
+    }
+
+    /**
+     * Follow what changes in a part of the world: `for await (const commit of feed)`. `under` is a JSON pointer. Without
+     * `after`, the `cursor` of an earlier feed, it begins now. The feed has a connection of its own.
+     */
+    async followCommits({ after = null, under = "" } = {}) {
+        const feed = new CommitFeed(this.#open, this.#settings, under, after, () => this.#feeds.delete(feed));
+        this.#feeds.add(feed);
+        await feed.begin();
+        return feed;
     }
 
     /** Close the connection. Streams end; sessions and their turns continue on the server. */
@@ -913,6 +926,7 @@ class Client {
         this.#phase = "closed";
         for (const inbox of this.#inboxes.values()) tell(inbox);
         this.#inboxes.clear();
+        for (const feed of this.#feeds) feed.return();
         this.#ready.reject(error);
         this.#ready = deferred();
         this.#ready.reject(error);
@@ -965,6 +979,95 @@ class Session {
     /** Cancel open turns and close the session. Its streams end after the last commit. */
     async close() {
         await this.#client.close();
+    }
+}
+
+/** What changes in the world, for one consumer. Leaving a `for await` over it closes its connection. */
+class CommitFeed {
+    /** Position after the last commit that was taken, for `followCommits({ after })`. */
+    cursor;
+    /** What the user sees there, if the feed begins now. */
+    world;
+    #open;
+    #settings;
+    #under;
+    #leave;
+    #waiting = [];
+    #news = deferred();
+    #connection = null;
+    #refusal = null;
+    #hasLeft = false;
+
+    constructor(open, settings, under, after, leave) {
+        this.#open = open;
+        this.#settings = settings;
+        this.#under = under;
+        this.cursor = after;
+        this.#leave = leave;
+    }
+
+    /** Connect; if the connection was lost, after a pause and at the last commit that was taken. */
+    async begin() {
+        for (let failed = 0; !this.#hasLeft; ) {
+            try {
+                return await this.#connect();
+            } catch (error) {
+                const mayPass = error instanceof ConnectionLost || PASSING.includes(error.code);
+                if (++failed >= this.#settings.attempts || !mayPass) throw error;
+                await new Promise((resolve) => this.#settings.timers.setTimeout(resolve, this.#settings.backoff(failed - 1)));
+            }
+        }
+    }
+
+    async #connect() {
+        const connection = await this.#open({
+            event() {},
+            notice: (_, { reason }) => (this.#refusal = new FootlightsError(reason, "The server ended the feed.")),
+            commit: (commit) => this.#put(connection, commit),
+        });
+        this.#connection = connection;
+        try {
+            const after = this.cursor === null ? {} : { after: this.cursor };
+            const { cursor, world } = await connection.ask("follow_commits", { under: this.#under, ...after }, true);
+            if (this.cursor === null) Object.assign(this, { cursor, world });
+            if (this.#hasLeft) connection.close();
+        } catch (error) {
+            connection.close();
+            throw error;
+        }
+    }
+
+    #put(connection, commit) {
+        // A WebSocket has no backpressure. So the client hangs up, and goes on when it has taken what is here.
+        if (this.#waiting.length >= this.#settings.maxWaiting) connection.close();
+        else if (connection.isOpen) this.#waiting.push(commit);
+        this.#news.resolve();
+    }
+
+    async next() {
+        for (;;) {
+            const news = (this.#news = deferred());
+            if (this.#hasLeft) return { done: true, value: undefined };
+            if (this.#waiting.length > 0) {
+                const value = this.#waiting.shift();
+                this.cursor = value.cursor;
+                return { done: false, value };
+            }
+            if (this.#refusal !== null) throw this.#refusal;
+            if (this.#connection.isOpen) await Promise.race([news.promise, this.#connection.closed]);
+            else await this.begin();
+        }
+    }
+
+    async return() {
+        this.#hasLeft = true;
+        this.#connection?.close();
+        this.#leave();
+        return { done: true, value: undefined };
+    }
+
+    [Symbol.asyncIterator]() {
+        return this;
     }
 }
 

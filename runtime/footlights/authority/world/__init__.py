@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from footlights.authority.digest import canonical, is_digest
 from footlights.authority.patch import Misfit, tokens_of
 from footlights.authority.values import MAX_DEPTH, View
-from footlights.authority.world.edit import WorldLimits, changed, checked, child_of, root_in, root_of
+from footlights.authority.world.edit import WorldLimits, changed, checked, child_of, root_in, root_of, small_if_small
 from footlights.authority.world.views import WorldReadOnly, digest_of, plain, plain_view, shown, size_of_part, value_of
 from footlights.errors import RegistrationError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from footlights.authority.patch import PatchOp
-    from footlights.authority.world.nodes import Ref
+    from footlights.authority.world.nodes import Ref, Value
     from footlights.events import JsonValue
 
 __all__ = [
@@ -62,7 +62,7 @@ class World(Protocol):
 def checked_digest(world: World) -> str:
     """The digest of a world of any kind. Raises `RegistrationError` if it is malformed."""
     found = world.digest()
-    if not is_digest(found):
+    if type(world) is not JsonWorld and not is_digest(found):
         raise RegistrationError("The digest of a world is a string of 64 lower-case hex digits.")
     return found
 
@@ -73,17 +73,18 @@ class JsonWorld:
     Its view is read-only, and both share everything. Raises `NotCanonical` or `TooLarge` for an invalid document.
     """
 
-    __slots__ = ("_digest", "_limits", "_view", "root")
+    __slots__ = ("_digest", "_document", "_limits", "_view", "root")
 
     def __init__(self, document: JsonValue | View, *, max_bytes: int = MAX_WORLD_BYTES, max_depth: int = 64) -> None:
         limits = WorldLimits(max_bytes, min(max_depth, MAX_DEPTH))
         self._become(root_of(document, limits), limits)
 
-    def _become(self, root: Ref, limits: WorldLimits) -> None:
-        self.root = root
+    def _become(self, document: Value, limits: WorldLimits) -> None:
+        self.root: Ref = checked(root_in(document), limits)
+        self._document = small_if_small(document)
         self._limits = limits
         self._view: Any = None
-        self._digest = root.digest.hex()
+        self._digest = self.root.digest.hex()
 
     @classmethod
     def without_limits(cls, root: Ref) -> JsonWorld:
@@ -91,14 +92,14 @@ class JsonWorld:
         return cls._of(root, NO_LIMITS)
 
     @classmethod
-    def _of(cls, root: Ref, limits: WorldLimits) -> JsonWorld:
+    def _of(cls, document: Value, limits: WorldLimits) -> JsonWorld:
         world = cls.__new__(cls)
-        world._become(root, limits)
+        world._become(document, limits)
         return world
 
     def limited_as(self, other: JsonWorld) -> JsonWorld:
         """The same document with the limits of another world. Raises `TooLarge`."""
-        return self._of(checked(self.root, other._limits), other._limits)
+        return self._of(self._document, other._limits)
 
     @property
     def written(self) -> bytes:
@@ -107,11 +108,11 @@ class JsonWorld:
 
     def view(self) -> Any:
         if self._view is None:
-            self._view = shown(self.root)
+            self._view = shown(self._document)
         return self._view
 
     def changed(self, changes: tuple[PatchOp, ...]) -> JsonWorld:
-        return self._of(changed(self.root, changes, self._limits), self._limits)
+        return self._of(changed(self._document, changes, self._limits), self._limits)
 
     def digest(self) -> str:
         return self._digest
@@ -136,4 +137,4 @@ def find_in(view: Any, pointer: str) -> tuple[Any, ...]:
 
 def amended(view: View, *ops: PatchOp) -> Any:
     """A view of what this one would show after `ops`, which share all else with it."""
-    return shown(changed(root_in(value_of(view)), ops, NO_LIMITS))
+    return shown(changed(value_of(view), ops, NO_LIMITS))

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 from attrs import frozen
 
-from footlights.authority.digest import NotCanonical, canonical, canonical_again
+from footlights.authority.digest import NotCanonical, canonical, canonical_again, is_scalar
 from footlights.authority.patch import Misfit, PatchFailed, index_in, tokens_of
 from footlights.authority.values import MAX_DEPTH, View
 from footlights.authority.world.nodes import LEAF, Ref, Value, height_of, parsed, ref_to_json
-from footlights.authority.world.tree import ABSENT, count_of, cut, digits_of, entries_of, found, made, put, sealed
+from footlights.authority.world.tree import ABSENT, count_of, cut, entries_of, found, in_order, made, put, sealed
 from footlights.authority.world.views import value_of
 from footlights.errors import TooLarge
 
@@ -50,15 +50,16 @@ def root_of(document: object, limits: WorldLimits) -> Ref:
     return root_in(_clean(document, data))
 
 
-def changed(root: Ref, ops: Iterable[PatchOp], limits: WorldLimits) -> Ref:
+def changed(document: Value, ops: Iterable[PatchOp], limits: WorldLimits) -> Value:
     """The document after `ops`, in order. Raises `PatchFailed` at the first that does not fit, and `TooLarge`."""
     for index, op in enumerate(ops):
         try:
-            root = _OPERATIONS[op.op](root, op, limits)
+            document = _OPERATIONS[op.op](document, op, limits)
         except Misfit as misfit:
             raise PatchFailed(index, op, str(misfit)) from None
-        checked(root, limits)
-    return root
+        if isinstance(document, Ref):
+            checked(document, limits)
+    return document
 
 
 def checked(root: Ref, limits: WorldLimits) -> Ref:
@@ -74,6 +75,8 @@ def checked(root: Ref, limits: WorldLimits) -> Ref:
 
 
 def _value(op: PatchOp, limits: WorldLimits) -> Value:
+    if is_scalar(op.value) and type(op.value) is not str:
+        return op.value
     return _clean(op.value, canonical(op.value, max_depth=limits.max_depth, max_bytes=limits.max_bytes))
 
 
@@ -84,7 +87,7 @@ def _clean(value: object, data: bytes) -> Value:
 
 
 def _check_keys(value: Any) -> None:
-    if not isinstance(value, dict | list):
+    if not isinstance(value, (dict, list)):
         return
     for key, child in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(key, str):
@@ -106,19 +109,19 @@ def root_in(value: Value) -> Ref:
     return value if isinstance(value, Ref) else ref_to_json(canonical_again(value), value)
 
 
-def _small_if_small(value: Value) -> Value:
-    """A value as its parent keeps it."""
+def small_if_small(value: Value) -> Value:
+    """A value as its parent keeps it, and as it is edited: a small one is written and hashed when all is done."""
     if isinstance(value, Ref) and isinstance(value.node, bytes) and len(value.node) <= LEAF:
         return parsed(value.node)
     return value
 
 
-# -- objects and arrays: plain if they are small, nodes if they are large; the outermost is always a node
+# -- objects and arrays: plain if they are small, nodes if they are large
 
 
 def _is_array(value: Value) -> bool:
     """Raises `Misfit` for what is neither an object nor an array."""
-    if isinstance(value, dict | list):
+    if isinstance(value, (dict, list)):
         return isinstance(value, list)
     if not isinstance(value, Ref) or (isinstance(value.node, bytes) and value.node[:1] not in (b"{", b"[")):
         raise Misfit("its parent is neither an object nor an array")
@@ -154,22 +157,18 @@ def _with(parent: Value, key: Key, value: Value) -> Value:
         items = [*parent]
         items[cast("int", key) : cast("int", key) + 1] = [value]
         return _array(items)
-    return _object({**parent, cast("str", key): value})
-
-
-def _object(members: dict[str, Value]) -> Value:
-    if not any(isinstance(value, Ref) for value in members.values()):
+    members = {**parent, key: value}
+    if not isinstance(value, Ref):
         data = canonical_again(members)
         if len(data) <= LEAF:
-            return parsed(data)  # with its keys in order
-    entries = sorted((digits_of(key), key, value) for key, value in members.items())
-    return made(cast("Any", entries), is_array=False)
+            return members if len(members) == len(parent) else parsed(data)  # with its keys in order
+    return made(in_order(members), is_array=False)
 
 
 def _array(items: list[Value]) -> Value:
     if not any(isinstance(value, Ref) for value in items) and len(canonical_again(items)) <= LEAF:
         return items
-    return made([(digits_of(index), index, value) for index, value in enumerate(items)], is_array=True)
+    return made(in_order(dict(enumerate(items))), is_array=True)
 
 
 def _inserted(parent: Value, token: str, value: Value) -> Value:
@@ -190,16 +189,12 @@ def _without(parent: Value, token: str, _: Value) -> Value:
     child_of(parent, token)
     if not _is_array(parent):
         if isinstance(parent, Ref):
-            return _left(cut(parent.node, token), {})
+            return cut(parent.node, token) or {}
         return {key: value for key, value in parent.items() if key != token}
     index = int(token)
     if isinstance(parent, Ref) and index == _count(parent) - 1:
-        return _left(cut(parent.node, index), [])
+        return cut(parent.node, index) or []
     return _shifted(parent, index, index + 1)
-
-
-def _left(ref: Ref | None, empty: Value) -> Value:
-    return root_in(empty) if ref is None else ref
 
 
 def _shifted(array: Value, first: int, end: int, *values: Value) -> Value:
@@ -214,59 +209,62 @@ def _shifted(array: Value, first: int, end: int, *values: Value) -> Value:
 # -- operations
 
 
-def _edited(root: Ref, tokens: list[str], edit: Callable[[Value, str, Value], Value], value: Value) -> Ref:
+def _edited(
+    parent: Value, tokens: list[str], edit: Callable[[Value, str, Value], Value], value: Value, at: int = 0
+) -> Value:
     """The document with `edit` applied to the parent of the target."""
     if not tokens:
-        return root_in(value)
-    parents: list[Value] = [root]
-    for token in tokens[:-1]:
-        parents.append(child_of(parents[-1], token))
-    remade = edit(parents[-1], tokens[-1], value)
-    for parent, token in zip(reversed(parents[:-1]), reversed(tokens[:-1]), strict=True):
-        remade = _with(parent, int(token) if _is_array(parent) else token, _small_if_small(remade))
-    return root_in(remade)
+        return value
+    token = tokens[at]
+    if at == len(tokens) - 1:
+        return edit(parent, token, value)
+    remade = _edited(child_of(parent, token), tokens, edit, value, at + 1)
+    key = int(token) if _is_array(parent) else token
+    return _with(parent, key, small_if_small(remade))
 
 
-def _placed(root: Ref, path: str, edit: Callable[[Value, str, Value], Value], value: Value, limits: WorldLimits) -> Ref:
+def _placed(
+    root: Value, path: str, edit: Callable[[Value, str, Value], Value], value: Value, limits: WorldLimits
+) -> Value:
     tokens = tokens_of(path)
     if len(tokens) + height_of(value) > limits.max_depth:  # now, because heights are bytes in the nodes
         raise TooLarge(f"The world would nest deeper than the {limits.max_depth} levels it may.")
     return _edited(root, tokens, edit, value)
 
 
-def _do_add(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
+def _do_add(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
     return _placed(root, op.path, _inserted, _value(op, limits), limits)
 
 
-def _do_remove(root: Ref, op: PatchOp, _: WorldLimits) -> Ref:
+def _do_remove(root: Value, op: PatchOp, _: WorldLimits) -> Value:
     return _removed(root, tokens_of(op.path))
 
 
-def _removed(root: Ref, tokens: list[str]) -> Ref:
+def _removed(root: Value, tokens: list[str]) -> Value:
     if not tokens:
         raise Misfit("the whole document cannot be removed")
     return _edited(root, tokens, _without, None)
 
 
-def _do_replace(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
+def _do_replace(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
     return _placed(root, op.path, _replaced, _value(op, limits), limits)
 
 
-def _do_move(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
+def _do_move(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
     source, target = tokens_of(op.from_), tokens_of(op.path)
     value = _found(root, source)
     if source == target:
         return root
     if target[: len(source)] == source:
         raise Misfit("a value cannot move into itself")
-    return _placed(_removed(root, source), op.path, _inserted, _small_if_small(value), limits)
+    return _placed(_removed(root, source), op.path, _inserted, small_if_small(value), limits)
 
 
-def _do_copy(root: Ref, op: PatchOp, limits: WorldLimits) -> Ref:
-    return _placed(root, op.path, _inserted, _small_if_small(_found(root, tokens_of(op.from_))), limits)
+def _do_copy(root: Value, op: PatchOp, limits: WorldLimits) -> Value:
+    return _placed(root, op.path, _inserted, small_if_small(_found(root, tokens_of(op.from_))), limits)
 
 
-def _do_test(root: Ref, op: PatchOp, _: WorldLimits) -> Ref:
+def _do_test(root: Value, op: PatchOp, _: WorldLimits) -> Value:
     there = root_in(_found(root, tokens_of(op.path)))
     data = canonical(op.value, max_depth=MAX_DEPTH)
     if there.digest != root_in(sealed(orjson.loads(data))).digest:
@@ -274,7 +272,7 @@ def _do_test(root: Ref, op: PatchOp, _: WorldLimits) -> Ref:
     return root
 
 
-_OPERATIONS: Mapping[OpName, Callable[[Ref, PatchOp, WorldLimits], Ref]] = {
+_OPERATIONS: Mapping[OpName, Callable[[Value, PatchOp, WorldLimits], Value]] = {
     "add": _do_add,
     "remove": _do_remove,
     "replace": _do_replace,

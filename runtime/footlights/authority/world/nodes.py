@@ -178,21 +178,29 @@ class Branch:
 
     def spliced(self, first: int, end: int, slot: str, ref: Ref | None, count: int) -> Branch:
         """With this kid, or none, in place of those from `first` to `end`, and `count` more entries."""
-        refs = () if ref is None else (ref,)
-        gone = self.kids[first:end]
-        grown = [(size_of(each.node) - 1, weight_of(each.node) - 1) for each in refs]
-        shrunk = [(size_of(each) - 1, weight_of(each) - 1) for each in gone]
+        size, weight = self.size, self.weight
+        for gone in self.kids[first:end]:
+            size -= size_of(gone) - 1
+            weight -= weight_of(gone) - 1
+        kids: tuple[Node, ...] = ()
+        digest, height, rows = b"", b"", list[int]()
+        if ref is None:
+            slot = ""
+        else:
+            size += size_of(ref.node) - 1
+            weight += weight_of(ref.node) - 1
+            kids, digest, height, rows = (ref.node,), ref.digest, bytes((ref.height,)), [ref.row]
         return Branch(
             self.skip,
-            self.slots[:first] + (slot if refs else "") + self.slots[end:],
-            (*self.kids[:first], *(each.node for each in refs), *self.kids[end:]),
-            self.digests[: first * DIGEST] + b"".join(each.digest for each in refs) + self.digests[end * DIGEST :],
-            self.heights[:first] + bytes(each.height for each in refs) + self.heights[end:],
-            [*self.rows[:first], *(each.row for each in refs), *self.rows[end:]],
+            self.slots[:first] + slot + self.slots[end:],
+            self.kids[:first] + kids + self.kids[end:],
+            self.digests[: first * DIGEST] + digest + self.digests[end * DIGEST :],
+            self.heights[:first] + height + self.heights[end:],
+            self.rows[:first] + rows + self.rows[end:],
             is_array=self.is_array,
-            size=self.size + sum(size for size, _ in grown) - sum(size for size, _ in shrunk),
+            size=size,
             count=self.count + count,
-            weight=self.weight + sum(weight for _, weight in grown) - sum(weight for _, weight in shrunk),
+            weight=weight,
         )
 
 
@@ -254,15 +262,19 @@ def height_of(value: Value) -> int:
     """The levels of objects and arrays in a value."""
     if isinstance(value, Ref):
         return value.height
-    if isinstance(value, dict):
+    kind = type(value)
+    if kind is dict:
         value = value.values()
-    elif not isinstance(value, list):
+    elif kind is not list:
         return 0
     highest = 0
     for child in value:
-        if isinstance(child, dict | list | Ref):
+        if type(child) in _WITH_LEVELS:
             highest = max(highest, height_of(child))
     return 1 + highest
+
+
+_WITH_LEVELS = frozenset({dict, list, Ref})
 
 
 def small_size(value: Value) -> int:

@@ -264,10 +264,10 @@ def _leaf_with(leaf: bytes | Mixed, pos: int, key: Key, value: Value) -> tuple[R
     members = dict(_leaf_entries(leaf))
     grown = name not in members
     members[name] = value
-    return made(_sorted(members), is_array=isinstance(name, int), pos=pos), int(grown)
+    return made(in_order(members), is_array=isinstance(name, int), pos=pos), int(grown)
 
 
-def _sorted(members: dict[Key, Value]) -> list[Entry]:
+def in_order(members: dict[Any, Value]) -> list[Entry]:
     return sorted(((digits_of(key), key, value) for key, value in members.items()), key=_first)
 
 
@@ -286,7 +286,7 @@ def cut(node: Node, key: Key) -> Ref | None:
         node, pos = node.kids[place], at + 1
     members = dict(_leaf_entries(node))
     del members[_name(key, pos)]
-    ref = made(_sorted(members), is_array=isinstance(key, int), pos=pos) if members else None
+    ref = made(in_order(members), is_array=isinstance(key, int), pos=pos) if members else None
     for parent, place in reversed(path):
         ref = _fitted(parent.spliced(place, place + 1, parent.slots[place], ref, -1))
     return ref

@@ -84,8 +84,8 @@ async def test_a_session_may_be_named_and_started_without_a_body() -> None:
         assert (await house.start(SessionParams(session_id="inn"))).session_id == "inn"
         assert taken(await house.client.post("/v1/sessions"), 201) == {"session_id": "s1-000001"}
         assert refused(await house.client.post("/v1/sessions", json={"params": {"session_id": "inn"}})) == (
-            400,
-            "invalid_command",
+            409,
+            "session_in_use",
         )
 
 
@@ -533,7 +533,42 @@ async def test_a_game_server_follows_what_changed_and_resumes() -> None:
         unknown = await house.client.get("/v1/commits?after=c-0", headers=bearer(EVE))
         assert refused(unknown) == (400, "invalid_command")
         assert refused(await house.client.get("/v1/commits?under=x", headers=bearer(EVE))) == (400, "invalid_command")
-        assert refused(await house.client.get("/v1/commits", headers=bearer(ANN)))[1] == "unauthorized"
+
+
+async def test_a_player_reads_what_he_sees_change_and_resumes() -> None:
+    def no_secret(view: Any, user: object) -> Any:
+        return {name: each for name, each in view.items() if name != "secret"}
+
+    async def read(house: House, blocks: int, **headers: str) -> list[dict[bytes, bytes]]:
+        text = b""
+        async with await trio.open_tcp_stream("127.0.0.1", house.listening.port) as stream:
+            answer = Answer(stream)
+            await answer.ask("GET", "/v1/commits", {"host": "localhost", **bearer(ANN), **headers})
+            while text.count(b"\n\n") < blocks:
+                text += await answer.read()
+        lines = [each.split(b"\n") for each in text.split(b"\n\n")[:blocks]]
+        return [dict(line.split(b": ", 1) for line in block) for block in lines]
+
+    policy = AccessPolicy({"ann": ANN, "eve": EVE}, roles=GAME)
+    async with open_house(policy=policy, cast=paying_cast(no_secret)) as house, trio.open_nursery() as nursery:
+        found: list[dict[bytes, bytes]] = []
+
+        async def follow() -> None:
+            found.extend(await read(house, 2))
+
+        nursery.start_soon(follow)
+        while len(found) < 2:
+            taken(await house.client.post("/v1/commits", json=PAYING, headers=bearer(EVE)))
+        began, first = found
+        assert began[b"event"] == b"world"
+        purse = orjson.loads(began[b"data"])["world"]["purse"]
+        told = orjson.loads(first[b"data"])
+        assert told["changes"] == [{"op": "replace", "path": "/purse", "value": purse + 1}]
+        assert told["cursor"].encode() == first[b"id"]
+        taken(await house.client.post("/v1/commits", json=PAYING, headers=bearer(EVE)))
+        going, second = await read(house, 2, **{"last-event-id": first[b"id"].decode()})
+        assert going.keys() == {b"id"}
+        assert orjson.loads(second[b"data"])["changes"][0]["value"] == purse + 2
 
 
 async def test_a_part_that_is_hidden_cannot_be_followed() -> None:

@@ -1,7 +1,6 @@
-"""Commit stream: the commits that change a part of the world, as Server-Sent Events, each with its id as the `id`.
+"""Commit stream: the commits that change a part of the world, as Server-Sent Events, each with its cursor as the `id`.
 
-Before each commit is sent, its user must still see that part of the world. Nothing is queued: the feed reads the
-ledger only when the commit before was sent.
+Nothing is queued: the feed reads the ledger only when the commit before was sent.
 """
 
 from __future__ import annotations
@@ -10,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from footlights.errors import FootlightsError
+from footlights.authority.world import plain_view
 from footlights_transports.http.sse import SseResponse
-from footlights_transports.views.native.protocol import world_commit_json, write_notice
+from footlights_transports.views.native.protocol import told_json, write_feed_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from footlights.stream.commit_feed import CommitFeed
+    from footlights_transports.access.followed_commits import FollowedCommits
 
 
 class CommitStream(SseResponse):
-    """The response. Its feed has begun; `check` raises when the user may not go on."""
+    """The response. `failed` is called with what ends it early."""
 
-    def __init__(self, feed: CommitFeed, check: Callable[[], None], keep_alive: float) -> None:
+    def __init__(self, followed: FollowedCommits, failed: Callable[[BaseException], None], keep_alive: float) -> None:
         super().__init__(keep_alive)
-        self._feed = feed
-        self._check = check
+        self._followed = followed
+        self._failed = failed
         self._is_over = False
 
     @property
@@ -35,18 +34,25 @@ class CommitStream(SseResponse):
         return True
 
     def opening(self) -> bytes:
-        """An id without an event, so that a client whose connection is cut before the first commit can resume."""
-        return b"id: %b\n\n" % (self._feed.cursor or "").encode()
+        """The first id, so that a client whose connection is cut before the first commit can resume.
+
+        With it comes what the user sees there, if the feed begins now.
+        """
+        cursor, shown = self._followed.cursor.encode(), self._followed.shown
+        if shown is None:
+            return b"id: %b\n\n" % cursor
+        world = orjson.dumps({"world": shown[0]} if shown else {}, default=plain_view)
+        return b"event: world\nid: %b\ndata: %b\n\n" % (cursor, world)
 
     async def next_text(self) -> bytes | None:
         if self._is_over:
             return None
         try:
-            commit = await anext(self._feed, None)
-            if commit is None:
+            told = await anext(self._followed, None)
+            if told is None:
                 return None
-            self._check()
-        except FootlightsError as error:
+            return b"id: %b\ndata: %b\n\n" % (told[0].encode(), orjson.dumps(told_json(told)))
+        except Exception as error:  # noqa: BLE001 - a boundary: `visibility` is code of the host
             self._is_over = True
-            return b"event: detached\ndata: %b\n\n" % write_notice("detached", None, error.code)
-        return b"id: %b\ndata: %b\n\n" % (commit.commit_id.encode(), orjson.dumps(world_commit_json(commit)))
+            self._failed(error)
+            return b"event: detached\ndata: %b\n\n" % write_feed_end(error)

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from footlights.errors import Busy, Detached, FootlightsError, InvalidCommand
 from footlights_transports.access.policy import RateLimiter
-from footlights_transports.errors import WIRE_CODES, BadFrame, RateLimited
+from footlights_transports.errors import BadFrame, RateLimited
 from footlights_transports.views.native import protocol as native
 from footlights_transports.websocket.broadcaster import Delivery
 from footlights_transports.websocket.connection import Connection, lose
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from footlights import Subscription
     from footlights.authority import Intent
     from footlights.events import JsonValue
-    from footlights.stream.commit_feed import CommitFeed
+    from footlights_transports.access.followed_commits import FollowedCommits
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.errors import CommandId
     from footlights_transports.websocket.endpoint import Channel, Visitor
@@ -169,27 +169,24 @@ class NativeConnection(Connection):
     async def _follow_commits(self, command_id: CommandId, command: native.FollowCommits) -> None:
         """Reply, and send each commit when the one before it is sent, until the feed ends."""
         try:
-            feed = await self._access.follow_commits(self._user, command.after, command.under)
+            followed = await self._access.follow_commits(self._user, command.after, command.under)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
             last: bytes | None = self._refusal(command_id, error)
         else:
-            await self._writer.send(native.write_reply(command_id, {"cursor": feed.cursor}))
-            last = await self._send_commits(feed)
+            await self._writer.send(native.write_reply(command_id, native.followed_json(followed)))
+            last = await self._send_commits(followed)
         self._follows_commits = False
         if last is not None:
             await self._writer.send(last)
 
-    async def _send_commits(self, feed: CommitFeed) -> bytes | None:
+    async def _send_commits(self, followed: FollowedCommits) -> bytes | None:
         """Send commits until the user may not see them any more, or the stage closes; return the notice to send."""
         try:
-            async for commit in feed:
-                self._access.check_sees(self._user, feed.under)
-                await self._writer.send(orjson.dumps({"commit": native.world_commit_json(commit)}))
-        except FootlightsError as error:
-            return native.write_notice("detached", None, error.code)
+            async for told in followed:
+                await self._writer.send(orjson.dumps({"commit": native.told_json(told)}))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a boundary: `visibility` is code of the host
-            self._access.incidents.failed("ws_command", error)
-            return native.write_notice("detached", None, FootlightsError.code)
+            self._access.incidents.met("ws_command", error)
+            return native.write_feed_end(error)
         return None
 
     async def _world(self, path: str) -> dict[str, JsonValue]:
@@ -223,12 +220,8 @@ class NativeConnection(Connection):
             return self._refusal(command_id, error)
 
     def _refusal(self, command_id: CommandId, error: BaseException) -> bytes:
-        told = error if isinstance(error, FootlightsError) else FootlightsError()
-        if told.code in WIRE_CODES and told.code != "internal":
-            self._access.incidents.refused(f"ws_command_{told.code}")
-        else:
-            self._access.incidents.failed("ws_command", error)
-        return native.write_error(command_id, told)
+        self._access.incidents.met("ws_command", error)
+        return native.write_error(command_id, error if isinstance(error, FootlightsError) else FootlightsError())
 
     # -- events
 

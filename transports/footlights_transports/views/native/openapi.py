@@ -136,8 +136,15 @@ FOLLOWING = (
         "elsewhere. What it had agreed to is not kept.",
     ),
 )
+COMMITS_FOLLOWED = {
+    200: answer(
+        "The commits.",
+        {"description": "Each `data` is a commit, each `id` a cursor; the first may be the event `world`."},
+        "text/event-stream",
+    )
+}
 FOLLOWING_COMMITS = (
-    last_event_id("The `id` of the last commit that you have: go on after it.", {"type": "string"}),
+    last_event_id("The `id` of the last event that you have: go on after it.", {"type": "string"}),
     query("after", TEXT, "The same as a parameter. `genesis`: from the first commit. Without it: from now on."),
     query("under", TEXT, "A JSON pointer: only changes of that part of the world."),
 )

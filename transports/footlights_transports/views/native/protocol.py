@@ -20,11 +20,12 @@ from footlights.authority.intents import Intent, IntentType
 from footlights.authority.patch import to_json
 from footlights.authority.record import issue_json, record_to_json
 from footlights.authority.world import plain_view
-from footlights.errors import InvalidCommand
+from footlights.errors import FootlightsError, InvalidCommand
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import Sampling
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
 from footlights.speaker import checked_about
+from footlights.stream.commit_feed import WorldCommit
 from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.errors import BadFrame, CommandId, error_json
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from footlights.authority.record import CommitRecord
-    from footlights.errors import FootlightsError
     from footlights.events import CommitFinal, JsonValue
-    from footlights.stream.commit_feed import WorldCommit
+    from footlights_transports.access.followed_commits import FollowedCommits, Told
 
 SUBPROTOCOL = "footlights.v1"
 MAX_ID_CHARS = 128
@@ -107,7 +107,7 @@ class HostCommit:
 
 @frozen
 class FollowCommits:
-    """What changed, for operators and game servers."""
+    """What changed, as far as the user may know it."""
 
     after: str | None
     under: str
@@ -190,19 +190,34 @@ def write_error(command_id: CommandId, error: FootlightsError) -> bytes:
     return orjson.dumps({"reply": command_id, "ok": False, "error": error_json(error)})
 
 
-def write_notice(notice: str, session_id: str | None, reason: str | None = None) -> bytes:
-    """A notice, which is neither a reply nor an event: `detached` or `ended`. The feed of commits has no session."""
-    told = {"notice": notice} if session_id is None else {"notice": notice, "session_id": session_id}
+def write_notice(notice: str, session_id: str, reason: str | None = None) -> bytes:
+    """A notice, which is neither a reply nor an event: `detached` or `ended`."""
+    told = {"notice": notice, "session_id": session_id}
     return orjson.dumps(told if reason is None else {**told, "reason": reason})
 
 
-def world_commit_json(commit: WorldCommit) -> dict[str, JsonValue]:
+def write_feed_end(error: BaseException) -> bytes:
+    """The notice that the feed of commits ends early. It has no session."""
+    told = error if isinstance(error, FootlightsError) else FootlightsError()
+    return orjson.dumps({"notice": "detached", "reason": error_json(told)["code"]})
+
+
+def followed_json(followed: FollowedCommits) -> dict[str, JsonValue]:
+    """Where a feed of commits begins, with what the user sees there, if it begins now."""
+    return {"cursor": followed.cursor, **({"world": followed.shown[0]} if followed.shown else {})}
+
+
+def told_json(told: Told) -> dict[str, JsonValue]:
     """A commit of the feed."""
+    cursor, commit = told
+    whole: dict[str, JsonValue] = {}
+    if isinstance(commit, WorldCommit):
+        whole = {"commit_id": commit.commit_id, "why": commit.why}
     return {
-        "commit_id": commit.commit_id,
+        "cursor": cursor,
+        **whole,
         "session_id": commit.session_id,
         "turn_id": commit.turn_id,
-        "why": commit.why,
         "changes": None if commit.changes is None else [to_json(change) for change in commit.changes],
     }
 

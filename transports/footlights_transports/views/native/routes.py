@@ -21,7 +21,14 @@ from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.views.native.commit_stream import CommitStream
 from footlights_transports.views.native.event_response import EventStream
-from footlights_transports.views.native.openapi import BEGINNING, CANCELED, FOLLOWING, FOLLOWING_COMMITS, RECORDS
+from footlights_transports.views.native.openapi import (
+    BEGINNING,
+    CANCELED,
+    COMMITS_FOLLOWED,
+    FOLLOWING,
+    FOLLOWING_COMMITS,
+    RECORDS,
+)
 from footlights_transports.views.native.protocol import (
     COMMITS,
     MAX_COMMITS,
@@ -160,19 +167,18 @@ class HostRoutes:
     @Operation(
         "GET",
         "/v1/commits",
-        {200: answer("The commits.", TEXT, "text/event-stream")},
-        (409,),
+        COMMITS_FOLLOWED,
+        (409, 413),
         parameters=FOLLOWING_COMMITS,
     )
     async def follow_commits(self, request: Request, user: User) -> Response:
-        """The commits that change a part of the world as Server-Sent Events, for operators and game servers. Each `id`
-        is the id of a commit.
+        """What changes in a part of the world as Server-Sent Events: whole commits for operators and game servers, for
+        others what they see change. Each `id` is a cursor. Without one, the first event is `world`.
         """
         after = request.headers.get("last-event-id") or request.query_params.get("after") or None
-        under = request.query_params.get("under", "")
-        feed = await self._access.follow_commits(user, after, under)
-        check = partial(self._access.check_sees, user, under)
-        return CommitStream(feed, check, self._access.policy.limits.keep_alive)
+        followed = await self._access.follow_commits(user, after, request.query_params.get("under", ""))
+        failed = partial(self._access.incidents.met, "http_feed")
+        return CommitStream(followed, failed, self._access.policy.limits.keep_alive)
 
 
 class ClientRoutes:

@@ -277,8 +277,8 @@ class SqliteStore:
             if isinstance(world, JsonWorld):
                 self._worlds.write(connection, after.position, world)
         self._worlds.settle()
-        for record in records:
-            self._remember(record.session_id, record.commit_digest)
+        for session_id, commit_digest in sessions.items():  # the last ones, since they were checked
+            self._remember(session_id, commit_digest)
 
     def take_steps(self, group: Sequence[WaitingStep]) -> None:
         """Answer each step as if it were alone, in this order, and write what is to be written in one transaction."""
