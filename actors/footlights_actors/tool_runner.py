@@ -29,23 +29,28 @@ if TYPE_CHECKING:
 log = logging.getLogger("footlights.tools")
 
 
-@enable_ki_protection
-async def run_tools(
-    turn: Turn,
-    services: Services,
-    rounds: trio.MemoryReceiveChannel[tuple[ToolRequest, ...]],
-    results: trio.MemorySendChannel[tuple[ToolExchange, ...]],
-) -> None:
-    calls_made = 0
-    async for requests in rounds:
-        calls = [_begin(turn, services, calls_made + n, request) for n, request in enumerate(requests, start=1)]
-        calls_made += len(calls)
-        async with trio.open_nursery() as nursery:
-            for call in calls:
-                nursery.start_soon(_settle, turn, services, call)
+class ToolRunner:
+    """Runs rounds of tools of one turn, in the turn's own task."""
+
+    def __init__(self, turn: Turn, services: Services) -> None:
+        self._turn = turn
+        self._services = services
+        self._calls_made = 0
+
+    @enable_ki_protection
+    async def run(self, requests: tuple[ToolRequest, ...]) -> tuple[ToolExchange, ...]:
+        turn, services = self._turn, self._services
+        calls = [_begin(turn, services, self._calls_made + n, request) for n, request in enumerate(requests, start=1)]
+        self._calls_made += len(calls)
+        if len(calls) == 1:  # a nursery and a task more would cost a tenth of the turn
+            await _settle(turn, services, calls[0])
+        else:
+            async with trio.open_nursery() as nursery:
+                for call in calls:
+                    nursery.start_soon(_settle, turn, services, call)
         for call in calls:
             turn.staged.extend(call.staged)
-        await results.send(tuple(call.exchange() for call in calls))
+        return tuple(call.exchange() for call in calls)
 
 
 def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) -> ToolCall:

@@ -1,22 +1,25 @@
 """Judgement of the weights by prompts that they were not learned from: counts by label and kind, and no prompt.
 
-PYTHONPATH=benchmarks python -m modes.judge held-out
+    PYTHONPATH=benchmarks python -m modes.judge [FILE] [--labels-only]
+
+The file is that of the held-out prompts, unless another is given.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from pathlib import Path
 
 from footlights.modes.detection import detect
 from footlights.modes.record import IntentKind
-from modes.labels import judged
+from modes.labels import HELD_OUT, labelled
 
 
-def counted(name: str) -> dict[tuple[str, str], tuple[int, int]]:
+def counted(file: Path = HELD_OUT) -> dict[tuple[str, str], tuple[int, int]]:
     """By kind and label, the number of prompts, and of those that are judged as labelled. The kind "" is all."""
     all_of, right = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for each in judged(name):
+    for each in labelled(file):
         found = detect(each.text).kind is IntentKind.EXECUTION
         for kind in ("", each.kind):
             key = (kind, "work" if each.is_work else "chat")
@@ -26,5 +29,7 @@ def counted(name: str) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 if __name__ == "__main__":
-    for (kind, label), (number, good) in counted(sys.argv[1]).items():
-        print(f"{kind or 'all'} {label}: {good} of {number}, {good / number:.0%}")
+    given = [Path(each) for each in sys.argv[1:] if each[0] != "-"]
+    for (kind, label), (number, good) in counted(*given).items():
+        if not kind or "--labels-only" not in sys.argv:
+            print(f"{kind or 'all'} {label}: {good} of {number}, {good / number:.0%}")

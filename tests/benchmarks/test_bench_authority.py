@@ -35,6 +35,7 @@ AIMS = {
     ("commits, 64 to a batch", "judge and ledger / raw"),
     ("commits, 256 to a batch", "judge and ledger / raw"),
     ("turn_final to commit_final", "10 turns, ending all at once, p99"),
+    ("turns with one tool, 10 at once", "turns"),
     ("growth, 256 to a batch", "at 1,000 / at 100"),
     *((each, "above the idle one, p99") for each in LATENESS),
 }

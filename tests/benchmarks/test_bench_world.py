@@ -24,5 +24,5 @@ def test_a_quick_run_prints_and_writes_every_figure(quick_run: Callable[..., Qui
 
 def test_an_even_world_has_its_size() -> None:
     for size in (10_000, 100_000, 1_000_000):
-        assert 0.9 < JsonWorld(even(size)).root.size / size < 1.4
-    assert all(JsonWorld(each).root.height == 2 for each in odd_shapes(100, 100).values())
+        assert 0.9 < JsonWorld(even(size).document).root.size / size < 1.4
+    assert all(JsonWorld(each.document).root.height == 2 for each in odd_shapes(100, 100))

@@ -1,17 +1,12 @@
-"""The labelled prompts that judge the modes: those of `dev`, which the weights know, and the held-out ones."""
+"""The held-out prompts that judge the modes, which the weights do not know."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from tests.kit.paths import ROOT
 
-
-def labelled(name: str) -> list[dict[str, Any]]:
-    file = ROOT / f"tests/runtime/modes/labels/{name}.jsonl"
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
-DEV = labelled("dev")
-HELD_OUT = labelled("held-out")
+HELD_OUT = [
+    json.loads(line)
+    for line in (ROOT / "tests/runtime/modes/labels/held-out.jsonl").read_text(encoding="utf-8").splitlines()
+]

@@ -1,13 +1,13 @@
-"""Performance of a turn: a nursery with its actors, connected by channels.
+"""Performance of a turn: a nursery with its actors.
 
-The generator runs in the turn's own task. The loader and the tool runner are started when they are first needed, so a
-turn with a hot model and without tools has no further task. A workload of an extension replaces the generator.
+The generator and the tool runner take turns in the turn's own task. A loader is started when a model is not ready, so a
+turn with a hot model has no further task. A workload of an extension replaces the generator.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -16,20 +16,14 @@ from footlights.errors import ModelUnavailable, StrayCancel
 from footlights.turn.workloads import InteractionContext
 from footlights_actors.generator import generate
 from footlights_actors.loader import load_model
-from footlights_actors.tool_runner import run_tools
+from footlights_actors.tool_runner import ToolRunner
 from footlights_actors.turn.model_access import ModelAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from footlights.cast import Services
     from footlights.events import ModelSelected
-    from footlights.models.model import ToolExchange, ToolRequest
     from footlights.models.pool import ModelLease
     from footlights.turn.turn import Turn
-
-Request = TypeVar("Request")
-Reply = TypeVar("Reply")
 
 
 async def perform(turn: Turn, services: Services) -> None:
@@ -68,32 +62,4 @@ async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery, lease
         nursery.start_soon(load_model, turn, selected, lease, sender, name=f"loader of {turn.turn_id}")
         return await result.receive()
 
-    def start_tool_runner(
-        rounds: trio.MemoryReceiveChannel[tuple[ToolRequest, ...]],
-        results: trio.MemorySendChannel[tuple[ToolExchange, ...]],
-    ) -> None:
-        nursery.start_soon(run_tools, turn, services, rounds, results, name=f"tools of {turn.turn_id}")
-
-    tool_runner = _LazyActor(start_tool_runner)
-
-    await generate(turn, services, ModelAccess(turn, services, leases, load), tool_runner.ask)
-
-
-class _LazyActor(Generic[Request, Reply]):
-    """An actor behind two channels, which the first request starts."""
-
-    def __init__(
-        self,
-        start: Callable[[trio.MemoryReceiveChannel[Request], trio.MemorySendChannel[Reply]], None],
-    ) -> None:
-        self._start = start
-        self._requests: trio.MemorySendChannel[Request] | None = None
-        self._replies: trio.MemoryReceiveChannel[Reply] | None = None
-
-    async def ask(self, request: Request) -> Reply:
-        if self._requests is None or self._replies is None:
-            self._requests, requests = trio.open_memory_channel[Request](1)
-            replies, self._replies = trio.open_memory_channel[Reply](1)
-            self._start(requests, replies)
-        await self._requests.send(request)
-        return await self._replies.receive()
+    await generate(turn, services, ModelAccess(turn, services, leases, load), ToolRunner(turn, services).run)

@@ -45,14 +45,14 @@ class RawSqlite:
 
     def __init__(self, path: Path, genesis: World) -> None:
         self._position = 0
-        seed, document = chain.seed(genesis.digest()), canonical(genesis.view().copy())
+        seed = chain.seed(genesis.digest())
         self._head = chain.link_epoch(seed, _EPOCH, 1)
         self._connection = sqlite3.connect(path, isolation_level=None)
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
         for table in TABLES:
             self._connection.execute(table)
-        self._connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (chain.FORMAT, genesis.digest(), document))
+        self._connection.execute("INSERT INTO meta VALUES (1, ?, ?, TRUE)", (chain.FORMAT, genesis.digest()))
         self._connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (self._head, seed))
         self._connection.execute("INSERT INTO epochs VALUES (?, 1, ?)", (_EPOCH, self._head))
 

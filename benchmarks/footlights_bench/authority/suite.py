@@ -1,7 +1,8 @@
 """`footlights bench authority`: durable commits on this machine's disk, in process.
 
 The suite measures durable commits a second compared with raw SQLite that writes the same rows, the latency from
-`turn_final` to `commit_final`, and whether a ledger that grows stays as fast to write, to audit and to replay.
+`turn_final` to `commit_final`, turns with one tool a second, and whether a ledger that grows stays as fast to write, to
+audit and to replay.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from footlights_bench.authority.commits import measure_commits
 from footlights_bench.authority.growth import measure_growth
 from footlights_bench.authority.latency import measure_waits
 from footlights_bench.authority.lateness import measure_lateness
+from footlights_bench.authority.tool_turns import measure_tool_turns
 from footlights_bench.lib.report import in_trio, run_suite
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ def run_authority(*, quick: bool, json_path: Path | None, strict: bool = False) 
     parts = {
         "commits per second": in_trio(measure_commits, scale),
         "turn_final to commit_final": in_trio(measure_waits, scale),
+        "turns with one tool": in_trio(measure_tool_turns, scale),
         "lateness": in_trio(measure_lateness, scale),
         "growth": in_trio(measure_growth, scale),
     }

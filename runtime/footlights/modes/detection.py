@@ -1,21 +1,18 @@
 """Detection, the first stage: finds what a message asks for, by rules and by weighted features.
 
-The rules take out what certainly asks for nothing. Each clause that is left is scored, and the message asks for work
-if one of them does. The same message always gives the same record. Detection takes time linear in the length of the
-message and never raises.
+The rules take out what certainly asks for nothing. The clauses that are left are scored together. The same message
+always gives the same record. Detection takes time linear in the length of the message and never raises.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
-from footlights.modes.features import MARKS, clauses, features
+from footlights.modes.features import clauses, features
 from footlights.modes.record import Activity, Condition, Confirmation, Intent, IntentKind
 from footlights.modes.rules import NO_HINTS, asking_part, is_taken_back, vetoes_in
 from footlights.modes.weights import standard_weights
-from footlights.modes.words import COMMA, sentences, word_set
+from footlights.modes.words import COMMA, MARKS, sentences, word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +37,7 @@ _REQUIRES: Mapping[str, tuple[Condition, ...]] = {
     Activity.UNNAMED: (Condition.TOOLS_NEEDED,),
 }
 _ALIKE = 50
-"""The percentage of features that a clause shares with an example of the host that decides about it."""
+"""The percentage of features that a message shares with an example of the host that decides about it."""
 _HINT = 120
 """What a word of a tool's description adds to the score, for two words at most."""
 _NAMED = 1_000
@@ -54,112 +51,99 @@ _SHORTEST_HINT = 4
 
 def detect(message: str, hints: ModeHints = NO_HINTS) -> Intent:
     """What this message asks for."""
+    rules, vetoes, asking = _read(message, hints)
+    if not asking:
+        return Intent(kind=IntentKind.CONVERSATIONAL, rule_ids=tuple(rules), vetoes=tuple(vetoes))
     weights = standard_weights()
-    found = _Found()
-    content = 0
-    for sentence in sentences(message):
-        content += sum(word not in _FILLERS for word in sentence)
-        _read(sentence, hints, weights, found)
-    return found.intent(content, weights)
+    score, names = weights.score(asking)
+    for rule, change in _hinted(asking, names, hints, weights):
+        rules[rule] = None
+        score += change
+    asked, has_paths = _activities(asking, names, weights) if score > 0 and not vetoes else ((), False)
+    met = {condition for each in asked for condition in _REQUIRES[each]}
+    if len(asked) > 1:
+        met.add(Condition.SEVERAL_PASSES)
+    return Intent(
+        kind=IntentKind.EXECUTION if asked else IntentKind.CONVERSATIONAL,
+        activities=asked,
+        rule_ids=tuple(rules),
+        vetoes=tuple(vetoes),
+        score=score,
+        features=weights.strongest(names),
+        conditions=tuple(each for each in Condition if each in met),
+        confirmation=_confirmation(message, asked, has_paths=has_paths) if asked else None,
+    )
 
 
-def units(message: str) -> list[tuple[str, ...]]:
+def asking_clauses(message: str) -> list[tuple[str, ...]]:
     """The clauses of a message that may ask for something, from which the weights are learned."""
-    found: list[tuple[str, ...]] = []
+    _, vetoes, asking = _read(message, NO_HINTS)
+    return [] if vetoes else asking
+
+
+def _read(message: str, hints: ModeHints) -> tuple[dict[str, None], dict[str, None], list[tuple[str, ...]]]:
+    """The rules and the vetoes that matched, and the clauses that are left, all in the order of the message."""
+    rules, vetoes, asking = dict[str, None](), dict[str, None](), list[tuple[str, ...]]()
     for sentence in sentences(message):
         text = " ".join(sentence)
-        if any(vetoes_in(text, NO_HINTS)):
-            return []
-        found = [] if is_taken_back(text) else [*found, *filter(None, clauses(asking_part(sentence)[0]))]
-    return found
+        vetoes.update(dict.fromkeys(vetoes_in(text, hints)))
+        if is_taken_back(text):
+            rules["rule.taken_back"] = None
+            asking.clear()
+        else:
+            part, found = asking_part(sentence)
+            rules.update(dict.fromkeys(found))
+            asking += filter(None, clauses(part))
+    return rules, vetoes, asking
 
 
-@define
-class _Found:
-    """What was found so far, in the order of the message."""
-
-    rules: dict[str, None] = field(factory=dict[str, None])
-    vetoes: dict[str, None] = field(factory=dict[str, None])
-    activities: dict[str, None] = field(factory=dict[str, None])
-    paths: bool = False
-    score: int | None = None
-    """Of the clause that asks for work most clearly."""
-    features: set[str] = field(factory=set[str])
-
-    def intent(self, content: int, weights: Weights) -> Intent:
-        asked = tuple(self.activities) if self.score is not None and self.score > 0 and not self.vetoes else ()
-        met = {condition for each in asked for condition in _REQUIRES[each]}
-        if len(asked) > 1:
-            met.add(Condition.SEVERAL_PASSES)
-        return Intent(
-            kind=IntentKind.EXECUTION if asked else IntentKind.CONVERSATIONAL,
-            activities=asked,
-            rule_ids=tuple(self.rules),
-            vetoes=tuple(self.vetoes),
-            score=self.score,
-            features=weights.strongest(self.features),
-            conditions=tuple(each for each in Condition if each in met),
-            confirmation=self._confirmation(asked, content),
-        )
-
-    def _confirmation(self, asked: tuple[str, ...], content: int) -> Confirmation | None:
-        if Activity.DELETE in asked:
-            return Confirmation.DESTRUCTIVE
-        if asked and self.paths:
-            return Confirmation.DIFFERENT_PATHS
-        return Confirmation.AMBIGUOUS if asked and content <= 1 else None
+def _confirmation(message: str, asked: Sequence[str], *, has_paths: bool) -> Confirmation | None:
+    if Activity.DELETE in asked:
+        return Confirmation.DESTRUCTIVE
+    if has_paths:
+        return Confirmation.DIFFERENT_PATHS
+    content = sum(word not in _FILLERS for sentence in sentences(message) for word in sentence)
+    return Confirmation.AMBIGUOUS if content <= 1 else None
 
 
-def _read(sentence: Sequence[str], hints: ModeHints, weights: Weights, found: _Found) -> None:
-    text = " ".join(sentence)
-    found.vetoes.update(dict.fromkeys(vetoes_in(text, hints)))
-    if is_taken_back(text):
-        found.rules["rule.taken_back"] = None
-        found.score, found.paths = None, False
-        found.activities.clear()
-        return
-    asking, rules = asking_part(sentence)
-    found.rules.update(dict.fromkeys(rules))
-    for clause in clauses(asking):
-        score, names = weights.score(clause)
-        for rule, change in _hinted(clause, names, hints, weights):
-            found.rules[rule] = None
-            score += change
-        if found.score is None or score > found.score:
-            found.score, found.features = score, names
-        if score > 0:
-            asked = _activities(clause, names, weights)
-            found.paths = found.paths or ("or" in clause and (len(asked) > 1 or clause[0] == "either"))
-            found.activities.update(dict.fromkeys(asked))
-
-
-def _activities(clause: Sequence[str], names: set[str], weights: Weights) -> list[str]:
-    """The kinds of work of the parts of a clause that ask for work themselves, or else of the whole."""
+def _activities(asking: Sequence[Sequence[str]], names: set[str], weights: Weights) -> tuple[tuple[str, ...], bool]:
+    """The kinds of work of the parts of clauses that ask for work themselves, or else of all; and whether to choose."""
     asked: dict[str, None] = {}
-    part: list[str] = []
-    for word in (*clause, COMMA):
-        if word not in _JOINTS:
-            part.append(word)
-            continue
-        score, of_part = weights.score(part)
-        if score > 0 and any(word not in _FILLERS for word in part):
-            asked[weights.activity(of_part)] = None
-        part = []
-    return list(asked) or [weights.activity(names)]
+    has_paths = False
+    for clause in asking:
+        of_clause: dict[str, None] = {}
+        part: list[str] = []
+        for word in (*clause, COMMA):
+            if word not in _JOINTS:
+                part.append(word)
+                continue
+            if (len(part) > 1 or not of_clause) and any(word not in _FILLERS for word in part):
+                score, of_part = weights.score([part])
+                if score > 0:
+                    of_clause[weights.activity(of_part)] = None
+            part = []
+        has_paths = has_paths or ("or" in clause and (len(of_clause) > 1 or clause[0] == "either"))
+        asked |= of_clause
+    return tuple(asked) or (weights.activity(names),), has_paths
 
 
-def _hinted(clause: Sequence[str], names: set[str], hints: ModeHints, weights: Weights) -> Iterator[tuple[str, int]]:
-    """The hints of the host that apply to this clause, and what each adds to its score."""
+def _hinted(
+    asking: Sequence[Sequence[str]], names: set[str], hints: ModeHints, weights: Weights
+) -> Iterator[tuple[str, int]]:
+    """The hints of the host that apply, and what each adds to the score."""
     if hints is NO_HINTS:
         return
     for rule, examples, change in (("host.work", hints.work, 10_000), ("host.chat", hints.chat, -10_000)):
         if any(_alike(names, each, weights) for each in examples):
             yield rule, change
-    said = {word for word in clause if word not in MARKS}
+    said = {word for clause in asking for word in clause} - MARKS
     if any(tool.casefold() in said for tool in hints.tools):
         yield "host.tool", _NAMED
     verbs = {tool.casefold().partition("_")[0] for tool in hints.tools}
-    if next((word for word in clause if word not in _FILLERS and word not in _COURTESIES), None) in verbs:
+    begins = (
+        next((word for word in clause if word not in _FILLERS and word not in _COURTESIES), "") for clause in asking
+    )
+    if not verbs.isdisjoint(begins):
         yield "host.verb", _BEGINS
     shared = sum(len(word) >= _SHORTEST_HINT and word in hints.told and word not in weights.common for word in said)
     if shared:
@@ -167,9 +151,6 @@ def _hinted(clause: Sequence[str], names: set[str], hints: ModeHints, weights: W
 
 
 def _alike(names: set[str], example: str, weights: Weights) -> bool:
-    """Whether a clause shares at least half of the features of both with a clause of an example."""
-    for sentence in sentences(example):
-        others = features(sentence, weights.common)
-        if 100 * len(names & others) >= _ALIKE * len(names | others):
-            return True
-    return False
+    """Whether a message shares at least half of the features of both with an example."""
+    others = features(sentences(example), weights.common)
+    return 100 * len(names & others) >= _ALIKE * len(names | others)

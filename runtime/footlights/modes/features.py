@@ -1,10 +1,11 @@
-"""Features of a clause: its words, pairs and triples of words, its letters, its shape, and its length."""
+"""Features of a message: its words, pairs of words, letters, shape and length, and its last clause again."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from footlights.modes.words import COMMA, QUOTED
+from footlights.modes.words import COMMA, MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -14,7 +15,6 @@ _LONG = 16
 _SHORT = 4
 """A clause of fewer words belongs to the next one."""
 _MOST_LETTERS = 24
-MARKS = frozenset({COMMA, QUOTED, "?", "!"})
 
 
 def clauses(sentence: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -33,26 +33,43 @@ def clauses(sentence: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(clause)
 
 
-def features(clause: Sequence[str], common: Collection[str]) -> set[str]:
-    """The names of the features of a clause. `common` are words that occur whatever the subject is.
+def features(said: Sequence[Sequence[str]], common: Collection[str]) -> set[str]:
+    """The names of the features of these clauses. `common` are words that occur whatever the subject is.
 
-    `word`, `two words`: what is said, `^` and `$` being the ends. `~a * of`: the same with every other word as a star.
-    `+<sim`: the letters of a word that is not common. `^+simu`: how the clause begins. `=7`: its length.
+    `word`, `two words`: what is said, `^` and `$` being the ends. `~you *ed`: the same with the end of every other word
+    behind a star. `@could me`: how a clause begins, and a common word of it. `+<sim`: the letters of a word that is not
+    common. `^+simu`: the letters at the beginning. `=7`: the length of a clause. `#2`: how many clauses. What begins
+    with `.` is said in the last clause.
     """
-    found: set[str] = set()
-    words = ["^", *clause, "$"]
-    shape = ["^", *(each if each in common or each in MARKS else "*" for each in clause), "$"]
-    for place, word in enumerate(words):
-        found.add(word)
-        found.update(" ".join(words[place : place + size]) for size in (2, 3))
-        found.update("~" + " ".join(shape[place : place + size]) for size in (2, 3, 4))
-    said = [word for word in clause if word not in MARKS]
-    for word in said:
-        if word not in common:
-            letters = f"<{word[:_MOST_LETTERS]}>"
-            for size in (3, 4, 5):
-                found.update("+" + letters[at : at + size] for at in range(len(letters) - size + 1))
-    found.add(f"={min(len(said), 12)}")
-    if said and said[0] not in common:
-        found.add(f"^+{said[0][:4]}")
+    found = {f"#{min(len(said), 4)}"}
+    for clause in said:
+        words, shape = ["^", *clause, "$"], ["^", *(_shape(word, common) for word in clause), "$"]
+        found |= _pairs(words, shape)
+        found.update(
+            [f"@{shape[1][:1] if shape[1][0] == '*' else shape[1]} {word}" for word in shape if word[0] != "*"]
+        )
+        names = [word for word in clause if word not in MARKS]
+        for word in names:
+            if word not in common:
+                letters = f"<{word[:_MOST_LETTERS]}>"
+                for size in (3, 4, 5):
+                    found.update(["+" + letters[at : at + size] for at in range(len(letters) - size + 1)])
+        found.add(f"={min(len(names), 12)}")
+        if names and names[0] not in common:
+            found.add(f"^+{names[0][:4]}")
+        if clause is said[-1]:
+            found.update(["." + each for each in _pairs(words, shape)])
     return found
+
+
+def _pairs(words: Sequence[str], shape: Sequence[str]) -> set[str]:
+    found = {*words, *map(" ".join, pairwise(words))}
+    for size in (1, 2, 3):
+        found.update(["~" + " ".join(shape[place : place + size]) for place in range(len(shape) - size + 1)])
+    return found
+
+
+def _shape(word: str, common: Collection[str]) -> str:
+    if word in common or word in MARKS:
+        return word
+    return "*" + word[-2:] if len(word) > 3 else "*"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from footlights.errors import RegistrationError
-from footlights.modes.words import COMMA, sentences
+from footlights.modes.words import MARKS, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -135,4 +135,4 @@ def asking_part(words: Sequence[str]) -> tuple[list[str], list[str]]:
             found.append(name)
             text = _FOLLOWING.sub("", " ".join(left.split()))
     left_words = text.split()
-    return (left_words if any(each not in (COMMA, "?", "!") for each in left_words) else []), found
+    return (left_words if any(each not in MARKS for each in left_words) else []), found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -29,17 +30,20 @@ class Weights:
     """Changes whenever a weight does."""
     common: frozenset[str]
     threshold: int
-    """What a clause must score to ask for work."""
+    """What a message must score to ask for work."""
     of: Mapping[str, Mapping[str, int]]
     """By activity, or `work`, and feature."""
     lines: Mapping[str, int]
     """By feature, the line of its weight for work."""
 
-    def score(self, clause: Sequence[str]) -> tuple[int, set[str]]:
-        """How far a clause is from chat, and its features."""
-        found = features(clause, self.common)
-        known = self.of[WORK]
-        return sum([known[each] for each in found if each in known]) - self.threshold, found
+    def score(self, said: Sequence[Sequence[str]]) -> tuple[int, set[str]]:
+        """How far these clauses are from chat, and their features. A long message needs more than a short one."""
+        found = features(said, self.common)
+        return self._sum(WORK, found) - self.threshold, found
+
+    def _sum(self, of: str, found: set[str]) -> int:
+        known = [weight for each in found if (weight := self.of[of].get(each))]
+        return 10 * sum(known) // (isqrt(100 * len(known)) or 1)
 
     def strongest(self, found: set[str], most: int = 5) -> tuple[str, ...]:
         """The features that weigh most, by line."""
@@ -49,12 +53,7 @@ class Weights:
 
     def activity(self, found: set[str]) -> str:
         """What kind of work these features ask for."""
-        scores = {
-            name: sum([known[each] for each in found if each in known])
-            for name, known in self.of.items()
-            if name != WORK
-        }
-        return max(sorted(scores), key=scores.__getitem__)
+        return max(sorted(self.of.keys() - {WORK}), key=lambda name: self._sum(name, found))
 
 
 def read_weights(text: str) -> Weights:

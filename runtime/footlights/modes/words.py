@@ -11,6 +11,8 @@ COMMA = ","
 """Stands for any pause inside a sentence."""
 NUMBER = "#"
 """Stands for any number."""
+MARKS = frozenset({COMMA, QUOTED, "?", "!"})
+"""What stands among the words of a sentence and is none."""
 
 # ruff: noqa: RUF001  # this module is about the punctuation that people type
 _QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*", re.MULTILINE)

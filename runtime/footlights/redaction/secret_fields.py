@@ -50,7 +50,7 @@ _SCHEME = re.compile(
 _PLACEHOLDER = re.compile(
     r"(?i)[\s\"'`]*(?:null|none|nil|true|false|undefined|required|optional|hidden|empty|unset|n/a|secret|pass(?:word|wd)?"
     r"|postgres|guest|change[-_ ]?(?:me|it)\S*|(?:your|my|the|insert|enter|replace)[-_ ].*|(?:not|no)-\w+"
-    r"|example\S*|placeholder"
+    r"|example\S*|placeholder|(?:process|import\.meta|os)\.env\S*"
     r"|[*x.•█?_…-]{3,}|[-?*.={]|[\[<({]*(?:redacted|hidden|masked|secret|password|token)[\]>)}]*|<[^<>]*[ _-][^<>]*>"
     r"|<(?:your|my|the|insert|enter)\b.*|<%.*|!\w+ .*|\d+(?:-\d+)?\s?(?:char|zeich|caract|sign).*"
     r"|\*\*.*|\w{2,12}[-_]?\.\.\..*|\$[{(].*|\{\{.*|%\(.*|\$\w+|[\w.]{2,60}[(\[].*"

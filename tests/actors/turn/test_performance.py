@@ -32,7 +32,7 @@ from footlights import (
 from footlights.testing import only, take_turn
 from footlights.testing.faults import failing_model, slow_tool
 from footlights_actors import Call, Line, Pause, Say, ScriptedModel, standard_cast
-from footlights_actors.turn import performance
+from footlights_actors.tool_runner import ToolRunner
 from tests.kit.failures import failed
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ async def test_an_actor_with_a_bug_of_its_own_takes_only_its_turn(monkeypatch: p
     def script(prompt: Prompt) -> list[Line]:
         return [Say("Wait."), Call("slow")]
 
-    monkeypatch.setattr(performance, "run_tools", broken)
+    monkeypatch.setattr(ToolRunner, "run", broken)
     async with open_stage(standard_cast(ScriptedModel(script), tools=[slow_tool(0, "slow")])) as stage:
         events = await take_turn(stage.start(), "Hello?")
     assert only(events, TurnInterrupted).reason is InterruptReason.WORKLOAD_ERROR

@@ -112,7 +112,7 @@ def test_text_that_only_looks_like_a_request_is_none(words: str) -> None:
         "Don't hesitate to search the documents",
         "He told me: be quick. Search the documents",
         "No. Search the documents",
-        "What does this do?\n> 12\nSearch the documents",
+        "What does this do?\n> 12\nSearch the documents about onboarding",
     ],
 )
 def test_a_request_that_looks_like_a_ban_or_a_quotation_is_found(words: str) -> None:
@@ -154,7 +154,7 @@ def test_a_quotation_is_no_request(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", ["Simulate the dogs' walks over 12 weeks.", "It's late, don't ask: simulate 20' ships"]
+    "message", ["Simulate the clerks' walks over 12 weeks.", "It's late, don't ask: simulate 20' ships"]
 )
 def test_an_apostrophe_begins_no_quotation(message: str) -> None:
     assert candidate(message) is Candidate.EXECUTION

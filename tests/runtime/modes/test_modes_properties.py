@@ -27,7 +27,7 @@ from footlights.modes import (
 )
 from footlights.modes.rules import VETOES
 from footlights.modes.weights import standard_weights
-from tests.kit.labelled_intents import DEV, HELD_OUT
+from tests.kit.labelled_intents import HELD_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from footlights import JsonValue
 
-MESSAGES = [str(each["text"]) for each in (*DEV, *HELD_OUT)]
+MESSAGES = [str(each["text"]) for each in HELD_OUT]
 WORDS = sorted({word for message in MESSAGES for word in message.split()})
 
 anything = st.text(st.characters(exclude_categories=()), max_size=200)

@@ -102,6 +102,9 @@ SECRETS = [
 ]
 
 HARMLESS = [
+    "Use 123456 as the seed of the generator.",
+    "const token = process.env.API_TOKEN",
+    "The hotline 0800 123 4567 is free.",
     *("", "Hello.", "t1-000005", "s12-000123", "t1-000005 to t1-000019", "run 000005-000006"),
     "blake3:af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262",
     "blake3:" + "4111111111111111" * 4,

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from footlights import BudgetTier, Limits, Sampling, TurnFinal, TurnParams, WarmState, open_stage
+from footlights.modes import IntentKind, detect
 from footlights.speaker import Speaker
 from footlights.testing import only, take_turn
 from footlights_actors import ScriptedModel
@@ -204,6 +205,17 @@ def test_known_weights_speak_with_their_own_settings_unless_they_are_set(folder:
 def test_a_script_has_no_sampling_settings(folder: Path) -> None:
     scripted = '[models.odo]\nkind = "scripted"\nscript = "my_game:script"\nsampling = { seed = 7 }\n'
     assert "models.odo.sampling is not a setting." in problems(written(folder, scripted))[0]
+
+
+def test_a_game_adds_examples_and_vetoes_of_its_own(folder: Path) -> None:
+    file = written(folder, "[modes]\nwork = ['Row me south']\nchat = ['Row, row, row']\nveto = ['off the record']")
+    hints = view_of(load_config(file), DexiView).settings.hints
+    assert detect("Row me south!", hints).kind is IntentKind.EXECUTION
+    assert detect("Row, row, row", hints).kind is IntentKind.CONVERSATIONAL
+    assert detect("Off the record: row me south!", hints).vetoes == ("veto.host",)
+    assert problems(written(folder, "[modes]\nwork = ['...']")) == [
+        "1: modes cannot be used: An example or a veto must hold words."
+    ]
 
 
 def test_the_agent_of_the_chat_is_a_persona(folder: Path) -> None:

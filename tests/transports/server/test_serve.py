@@ -239,6 +239,18 @@ def test_a_signal_stops_it_and_the_handlers_are_as_they_were(tmp_path: Path, num
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
+def test_threads_switch_often_while_it_serves_and_then_as_before(tmp_path: Path) -> None:
+    before, during = sys.getswitchinterval(), list[float]()
+
+    def announce(_: Opened) -> None:
+        during.append(sys.getswitchinterval())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    serve_here(configured(tmp_path), announce)
+    assert during == [pytest.approx(0.0002)]
+    assert sys.getswitchinterval() == before
+
+
 def test_a_sigint_that_is_ignored_when_it_starts_stays_ignored(tmp_path: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     during: list[object] = []

@@ -101,8 +101,9 @@ async def test_a_rule_that_computes_for_ever_is_named_and_does_not_keep_it_from_
         _, started = await request(server.http_port, "POST", "/v1/sessions")
         assert started["session_id"] == "s1-000002"
         server.process.send_signal(signal.SIGTERM)
-        assert await server.ended() == 0
+        assert await server.ended() == 1
         assert "ponder has not returned" in server.complaints.read_text()
+        assert server.complaints.read_text().endswith("what became of the last turns. The ledger has it.\n")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footlights.errors import FootlightsError, InvalidCommand
+from footlights.errors import CommitUnknown, FootlightsError, InvalidCommand
 from footlights_transports.cli.command_name import command_name
 from footlights_transports.cli.game_file import found_game_file
 
@@ -120,7 +120,7 @@ def serve(
         raise typer.Exit(1 if check else 2) from None
     except FootlightsError as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(1 if check else 2) from None
+        raise typer.Exit(1 if check or isinstance(error, CommitUnknown) else 2) from None
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - a traceback contains messages, which may quote text of users
         typer.echo(f"The server failed: {describe(error)}", err=True)
         raise typer.Exit(1) from None

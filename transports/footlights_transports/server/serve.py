@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 from attrs import frozen
 
-from footlights import FootlightsError, open_stage
+from footlights import CommitUnknown, FootlightsError, open_stage
 from footlights.authority import SqliteLedger
 from footlights.failures import leaves
 from footlights_transports.access.session_access import SessionAccess
@@ -156,10 +156,12 @@ class _LastResort:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._told.put(None)
         self._told.put(None)
         self._thread.join()
+        if kind is None and not self._is_settled:
+            raise CommitUnknown("The server ended before it knew what became of the last turns. The ledger has it.")
 
     def count_down(self) -> None:
         """Start the timeout now. A signal handler may call this."""

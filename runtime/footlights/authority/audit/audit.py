@@ -16,7 +16,7 @@ from attrs import frozen
 
 from footlights.authority import chain
 from footlights.authority.audit.reader import Altered, Entry
-from footlights.authority.audit.rebuild import altered, apply, genesis_world, kept_worlds, read_record
+from footlights.authority.audit.rebuild import altered, apply, check_kept, kept_worlds, read_record
 from footlights.authority.audit.tools import ToolsWalk
 from footlights.authority.digest import NotCanonical, canonical
 from footlights.authority.record import recompute_digest, record_to_json
@@ -24,9 +24,9 @@ from footlights.errors import TooLarge
 from footlights.events import CommitOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from footlights.authority.audit.reader import EpochRow, Flaw, GenesisRow, LedgerReader, RequestRow, WorldRow
+    from footlights.authority.audit.reader import EpochRow, Flaw, GenesisRow, LedgerReader, RequestRow
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -74,8 +74,7 @@ def audit(
     try:
         reader.check_schema()
         genesis_row = reader.genesis()
-        kept = reader.worlds()
-        walk.begin(genesis_row, kept)
+        walk.begin(genesis_row, reader)
         tools.begin(genesis_row.digest)
         for row in _in_order(reader):
             if isinstance(row, Entry):
@@ -84,7 +83,6 @@ def audit(
                 walk.take_epoch(row)
         ends = reader.ends()
         walk.end(ends.entry_digest)
-        kept_worlds(kept, reader)
         for step in reader.tools():
             tools.take(step, walk.epoch)
         tools.end(ends.tool_digest)
@@ -113,7 +111,6 @@ class _Walk:
         self._kept_head = kept_head
         self._head_position: int | None = None
         self._world: World | None = genesis
-        self._is_own_kind = False
         self._kept: dict[int, str] = {}
         """The digests of the checkpoints that are not checked yet, by their positions."""
         self._world_digest: str = ""
@@ -123,15 +120,14 @@ class _Walk:
         self._turns: set[tuple[str, str]] = set()
         self.epoch = 0
 
-    def begin(self, row: GenesisRow, kept: Sequence[WorldRow]) -> None:
+    def begin(self, row: GenesisRow, reader: LedgerReader) -> None:
         if row.format != chain.FORMAT:
             raise Altered("genesis", f"Its format is said to be {row.format}.")
-        self._is_own_kind = row.document is None
-        self._world = genesis_world(row) or self._world
+        kept = reader.worlds()
+        check_kept(kept, is_json=row.is_json)
+        self._world = next(iter(kept_worlds(kept, reader)), self._world)
         if self._world is not None and self._world.digest() != row.digest:
             raise Altered("genesis", "The world that was given is not the one that the ledger began from.")
-        if bool(kept) == self._is_own_kind:
-            raise Altered("world", "It is missing, or not of the kind that the ledger began from.")
         self._kept = {each.position: each.digest for each in kept}
         self._world_digest = row.digest
         self._advance(0, chain.seed(row.digest))

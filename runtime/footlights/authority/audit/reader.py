@@ -79,8 +79,8 @@ class GenesisRow:
 
     format: int
     digest: str
-    document: bytes | None
-    """The world in canonical JSON; None if it is of the host's own kind."""
+    is_json: bool
+    """Whether its world is JSON, and kept as the first checkpoint. Otherwise it is of the host's own kind."""
 
 
 @frozen
@@ -148,7 +148,7 @@ class LedgerReader(Protocol):
         ...
 
     def worlds(self) -> Sequence[WorldRow]:
-        """In order. None for a world of the host's own kind."""
+        """In order, the genesis first. None for a world of the host's own kind."""
         ...
 
     def nodes(self, first: int, last: int) -> Iterator[NodeRow]:

@@ -13,20 +13,17 @@ import orjson
 from attrs import frozen
 
 from footlights.authority.audit.reader import Altered, LedgerUnreadable
-from footlights.authority.digest import canonical
 from footlights.authority.patch import PatchFailed
 from footlights.authority.record import record_from_json
-from footlights.authority.world import NO_LIMITS, JsonWorld
 from footlights.authority.world.checkpoint import Nodes, RowSpace
-from footlights.authority.world.edit import root_of
 from footlights.errors import FootlightsError, TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from footlights.authority.audit.reader import Entry, GenesisRow, LedgerReader, WorldRow
+    from footlights.authority.audit.reader import Entry, LedgerReader, WorldRow
     from footlights.authority.record import CommitRecord
-    from footlights.authority.world import World
+    from footlights.authority.world import JsonWorld, World
     from footlights.authority.world.checkpoint import NodeRow
 
 
@@ -52,12 +49,13 @@ def replay(reader: LedgerReader, *, at: int | None = None, genesis: World | None
     `LedgerUnreadable` if such a genesis is missing.
     """
     row, kept = reader.genesis(), reader.worlds()
-    world, after, expected = genesis_world(row) or genesis, 0, row.digest
-    if at is None:
-        kept_worlds(kept, reader)
-    elif kept := [each for each in kept if each.position <= at]:
-        world, after, expected = kept_worlds(kept, reader)[-1], kept[-1].position, kept[-1].digest
-    digests = {each.position: each.digest for each in kept}
+    check_kept(kept, is_json=row.is_json)
+    begun = [each for each in kept if at is None or each.position <= at]
+    nearest = begun if at is None else begun[-1:]
+    worlds = kept_worlds(nearest, reader)
+    digests = {each.position: each.digest for each in nearest}
+    world, after = (worlds[0], nearest[0].position) if worlds else (genesis, 0)
+    expected = digests[after] if after else row.digest
     if world is None:
         raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can rebuild it.")
     commits = 0
@@ -74,9 +72,27 @@ def replay(reader: LedgerReader, *, at: int | None = None, genesis: World | None
 
 def kept_worlds(kept: Sequence[WorldRow], reader: LedgerReader) -> list[JsonWorld]:
     """The worlds of these checkpoints. Raises `Altered`."""
-    if not kept:
-        return []
-    return worlds_of(kept, reader.nodes(kept[0].first, max(row.root for row in kept)), RowSpace())
+    worlds: list[JsonWorld] = []
+    while kept:
+        generation = generation_of(kept)
+        rows = reader.nodes(generation[0].first, max(row.root for row in generation))
+        worlds = [*worlds_of(generation, rows, RowSpace()), *worlds]
+        kept = kept[: -len(generation)]
+    return worlds
+
+
+def generation_of(kept: Sequence[WorldRow]) -> list[WorldRow]:
+    """The last of these checkpoints with those before it that share its rows."""
+    return [each for each in kept if each.first == kept[-1].first]
+
+
+def check_kept(kept: Sequence[WorldRow], *, is_json: bool) -> None:
+    """Raises `Altered` unless they are the genesis and those of one generation; or none, if the world is not JSON."""
+    if [0] * is_json != [each.position for each in kept[:1]]:
+        raise Altered("world", "It is missing, or not of the kind that the ledger began from.")
+    for each in kept[1:]:
+        if each.first != kept[-1].first or kept[0].first < each.first <= kept[0].root:
+            raise Altered(f"world after commit {each.position}", "It is not what was written.")
 
 
 def worlds_of(kept: Sequence[WorldRow], rows: Iterable[NodeRow], space: RowSpace) -> list[JsonWorld]:
@@ -112,23 +128,6 @@ def apply(world: World, entry: Entry, record: CommitRecord) -> World:
         return world.changed(record.changes)
     except (PatchFailed, TooLarge) as error:
         raise altered(entry, f"Its changes do not fit the world before it ({error.code}).") from error
-
-
-def genesis_world(row: GenesisRow) -> JsonWorld | None:
-    """The genesis world, without limits; None if it is of the host's own kind. Raises `Altered`."""
-    if row.document is None:
-        return None
-    try:
-        document = orjson.loads(row.document)
-        is_canonical = canonical(document) == row.document
-        world = JsonWorld.without_limits(root_of(document, NO_LIMITS))
-    except (orjson.JSONDecodeError, FootlightsError):
-        raise Altered("genesis", "The document cannot be read.") from None
-    if not is_canonical:
-        raise Altered("genesis", "The document is not written in canonical form.")
-    if world.digest() != row.digest:
-        raise Altered("genesis", "The world that the ledger began from does not have the digest that is kept of it.")
-    return world
 
 
 def read_record(entry: Entry) -> CommitRecord:

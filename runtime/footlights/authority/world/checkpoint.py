@@ -23,7 +23,6 @@ from footlights.authority.world.nodes import (
     Branch,
     Mixed,
     Node,
-    Ref,
     hashed,
     height_of,
     ref_to,
@@ -31,7 +30,7 @@ from footlights.authority.world.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 NodeRow: TypeAlias = tuple[int, bytes, bytes]
 """Number, hashed bytes, and the numbers of the kids, 8 bytes each."""
@@ -71,40 +70,43 @@ class Checkpoint:
         self.root = 0
         """The row of the root; 0 until all rows were taken."""
         self._space = space
-        self._path: list[tuple[Branch | Mixed | bytes, list[int]]] = []
-        """The nodes on the way to the next one, each with the rows of its kids."""
+        self._path: list[tuple[Branch | Mixed, int, list[int], Iterator[int]]] = []
+        """The nodes on the way to the next: each with its place, the rows of its kids, and the places that lack one."""
         self._taken: list[tuple[list[int], int, int]] = []
-        self._enter(world.root.node)
-
-    def _enter(self, node: Node) -> None:
-        self._path.append((node, [] if isinstance(node, bytes) else list(map(self._space.row_of, node.rows))))
+        self._top = world.root.node
 
     def take(self, limit: int) -> list[NodeRow]:
         """The next rows. Once they are durable, call `settle`."""
         rows: list[NodeRow] = []
         while not self.root and len(rows) < limit:
-            node, kids = self._path[-1]
-            lacking = next((place for place, row in enumerate(kids) if row < self.first), None)
-            if lacking is not None:
-                assert not isinstance(node, bytes)
-                self._enter(node.kids[lacking])
-                continue
-            body = node if isinstance(node, bytes) else node.body
-            rows.append((self.next_id, body, _packed(kids)))
-            self._path.pop()
-            self._note(self.next_id)
-            self.next_id += 1
+            node, at = self._top, 0
+            if self._path:
+                parent, place, kids, lacking = self._path[-1]
+                at = next(lacking, -1)
+                if at < 0:
+                    self._path.pop()
+                    rows.append((self.next_id, parent.body, _packed(kids)))
+                    self._note(place)
+                    continue
+                node = parent.kids[at]
+            if isinstance(node, bytes):
+                rows.append((self.next_id, node, b""))
+                self._note(at)
+            else:
+                kids = list(map(self._space.row_of, node.rows))
+                lacking = iter([place for place, row in enumerate(kids) if row < self.first])
+                self._path.append((node, at, kids, lacking))
         return rows
 
-    def _note(self, row: int) -> None:
-        if not self._path:
-            self.root = row
-            return
-        parent, kids = self._path[-1]
-        place = next(place for place, each in enumerate(kids) if each < self.first)
-        kids[place] = row
-        assert not isinstance(parent, bytes)
-        self._taken.append((parent.rows, place, row))
+    def _note(self, place: int) -> None:
+        """Give the number of the row that was taken to the node above it."""
+        if self._path:
+            parent, _, kids, _ = self._path[-1]
+            kids[place] = self.next_id
+            self._taken.append((parent.rows, place, self.next_id))
+        else:
+            self.root = self.next_id
+        self.next_id += 1
 
     def settle(self) -> None:
         """Let the nodes know the rows that were taken: now no other checkpoint writes them again."""
@@ -118,69 +120,56 @@ class Nodes:
 
     def __init__(self, space: RowSpace) -> None:
         self._space = space
-        self._nodes: dict[int, tuple[Node, bytes]] = {}
+        # Two dicts instead of one with pairs, which the garbage collector would visit.
+        self._nodes: dict[int, Node] = {}
+        self._digests: dict[int, bytes] = {}
 
     def take(self, row: NodeRow) -> None:
         """Raises `ValueError` for a row that does not fit those below it, or is no node."""
         number, body, kids = row
         try:
-            refs = [self._ref(kid) for kid in _unpacked(kids)]
-            node = _node(body, refs)
+            if body[0] > 4 and kids == b"":
+                self._nodes[number], self._digests[number] = body, hashed(body)
+                return
+            rows = _unpacked(kids)
+            nodes, digests = [self._nodes[kid] for kid in rows], [self._digests[kid] for kid in rows]
+            make = _mixed if body[0] % 2 else _branch
+            node = make(body, nodes, digests, [*map(self._space.remembered, rows)])
         except (LookupError, TypeError, AttributeError, UnicodeDecodeError, struct.error, OverflowError) as error:
             raise ValueError("it is no node") from error
-        self._nodes[number] = (node, hashed(body))
+        if node.body != body:
+            raise ValueError("it is not what was written, or its kids are others")
+        self._nodes[number], self._digests[number] = node, node.digest
 
     def world(self, root: int) -> JsonWorld:
         """Raises `LookupError` if there is no such row, and `ValueError` if it is no whole world."""
-        ref = self._ref(root)
-        node = ref.node
-        if isinstance(node, bytes):
-            ref = ref_to(node)
-        return JsonWorld.without_limits(ref)
-
-    def _ref(self, row: int) -> Ref:
-        node, digest = self._nodes[row]
-        return Ref(node, digest, 0 if isinstance(node, bytes) else node.height, self._space.remembered(row))
+        return JsonWorld.without_limits(ref_to(self._nodes[root])._replace(row=self._space.remembered(root)))
 
 
-def _node(body: bytes, refs: Sequence[Ref]) -> Node:
-    """The node of hashed bytes. Raises `ValueError` if its kids are not those that it names."""
-    if body[0] > 4:
-        return body
-    if body[0] % 2:
-        node: Branch | Mixed = _mixed(body, refs)
-    else:
-        node = _branch(body, refs)
-    if node.body != body:
-        raise ValueError("it is not what was written, or its kids are others")
-    return node
-
-
-def _mixed(body: bytes, refs: Sequence[Ref]) -> Mixed:
+def _mixed(body: bytes, kids: Sequence[Node], _: Sequence[bytes], rows: Sequence[int]) -> Mixed:
     inline, digests = orjson.loads(body[1:])
     names: list[Any] = sorted(map(int, digests)) if isinstance(inline, list) else list(digests)
     # Heights of leaves are not in this node, so they are counted.
-    kids = [ref_to(ref.node)._replace(row=ref.row) for ref in refs]
-    entries = len(inline) if isinstance(inline, list) else len(inline) + len(kids)
-    return Mixed(canonical_again(inline), tuple(names), kids, floor=height_of(inline), count=entries)
+    refs = [ref_to(node)._replace(row=row) for node, row in zip(kids, rows, strict=True)]
+    entries = len(inline) if isinstance(inline, list) else len(inline) + len(refs)
+    return Mixed(canonical_again(inline), tuple(names), refs, floor=height_of(inline), count=entries)
 
 
-def _branch(body: bytes, refs: Sequence[Ref]) -> Branch:
+def _branch(body: bytes, kids: Sequence[Node], digests: Sequence[bytes], rows: list[int]) -> Branch:
     _, size, count = HEAD.unpack_from(body)
     skip, end = _text(body, HEAD.size)
     slots, end = _text(body, end)
-    digests = end + len(slots)
     return Branch(
         skip,
         slots,
-        tuple(ref.node for ref in refs),
-        b"".join(ref.digest for ref in refs),
-        body[end:digests],
-        [ref.row for ref in refs],
+        tuple(kids),
+        b"".join(digests),
+        body[end : end + len(slots)],
+        rows,
         is_array=body[0] == 4,
         size=size,
         count=count,
-        weight=1 + sum(weight_of(ref.node) - 1 for ref in refs),
+        weight=1 - len(kids) + sum(map(weight_of, kids)),
     )
 
 

@@ -198,9 +198,9 @@ def test_any_field_of_any_row_that_was_altered_is_found_and_named(
             assert_names(flaw, table, identity)
         path.write_bytes(written)
     if how in RESPELLED:
-        assert tried == {"meta": 1, "commits": COMMITS, "nodes": 1}
+        assert tried == {"commits": COMMITS, "nodes": 1}
     elif how == "nothing":
-        assert tried == {"meta": 1}
+        assert not tried, "SQLite refuses each"
     else:
         assert tried.total() > 3 * COMMITS
         assert tried["tools"] > 3 * steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sqlite3
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pytest
@@ -505,6 +506,35 @@ async def test_a_file_that_was_emptied_is_not_filled_again(path: Path, moved_awa
 
 def empty(path: Path) -> None:
     path.write_bytes(b"")
+
+
+async def test_nothing_is_written_to_a_file_that_was_deleted_while_it_was_open(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        await ledger.append(FIRST, AFTER_FIRST)
+        append, begin = partial(ledger.append, SECOND, AFTER_SECOND), partial(ledger.begin_tool, "bell")
+        for write in (append, begin, ledger.check_writable):
+            aside = await trio.Path(path).rename(path.with_name("aside"))
+            for _ in range(2):
+                with pytest.raises(LedgerDamaged, match="gone"):
+                    await write()
+            await aside.replace(path)
+            assert await ledger.find("s", "t1-000001") == FIRST[0]
+        await ledger.append(SECOND, AFTER_SECOND)
+    assert len(turns(path)) == 5
+    assert audited(path).ok
+
+
+async def test_what_is_only_in_a_log_that_was_deleted_is_saved_before_the_next_write(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        await ledger.append(FIRST, AFTER_FIRST)
+        await trio.Path(path.with_name("ledger-wal")).unlink()
+        with pytest.raises(LedgerDamaged, match="gone"):
+            await ledger.append(SECOND, AFTER_SECOND)
+        assert turns(path) == ["t1-000001", "t1-000002"]
+        await ledger.append(SECOND, AFTER_SECOND)
+    assert audited(path).ok
 
 
 @pytest.mark.parametrize(

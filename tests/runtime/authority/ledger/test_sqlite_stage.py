@@ -23,7 +23,9 @@ from footlights.authority import (
     judge,
     patch,
 )
+from footlights.authority.audit.audit import audit
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
+from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.testing import cancel_everywhere
 from footlights_actors import standard_cast
 
@@ -138,6 +140,35 @@ async def test_a_stage_recovers_when_the_disk_does(tmp_path: Path) -> None:
     assert {issue.code for commit in told for issue in commit.issues} == {"ledger_unavailable"}
     assert record is not None
     assert record.previous == told[0].commit_digest
+
+
+class Wrapped:
+    """A ledger of the host around another one."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+
+def wrapped(ledger: SqliteLedger) -> Any:
+    return Wrapped(ledger)
+
+
+async def test_of_two_stages_on_one_wrapped_ledger_only_the_later_commits(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    async with SqliteLedger(path) as ledger, open_stage(cast(), ledger=wrapped(ledger)) as first:
+        told = await note(first, "a", session_id="ann")
+        async with open_stage(cast(), ledger=wrapped(ledger)) as second:
+            told += await note(first, "lost", session_id="bob")
+            told += await note(second, "b", session_id="ann")
+            told += await note(first, "lost", session_id="cat")
+    assert [commit.commit_outcome.value for commit in told] == ["ok", "fail_closed", "ok", "fail_closed"]
+    assert {issue.code for commit in told for issue in commit.issues} == {"ledger_unavailable"}
+    assert turns(path) == ["t1-000001", "t2-000001"]
+    with SqliteReader(path) as reader:
+        assert audit(reader).ok
 
 
 # -- cancelled everywhere

@@ -55,6 +55,7 @@ GENESIS: dict[str, Any] = {
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worlds, "CHECKPOINT_EVERY", 8)
     monkeypatch.setattr(worlds, "MAX_ROWS", 5)
+    monkeypatch.setattr(worlds, "LONGEST", 64)
 
 
 class Writer:
@@ -65,6 +66,7 @@ class Writer:
         self.world: World = JsonWorld({})
         self.previous: str | None = None
         self.turns = self.epoch = 0
+        self.changes = _changes
 
     async def open(self, genesis: Any = GENESIS) -> None:
         opening = await self.ledger.begin_epoch(JsonWorld(genesis))
@@ -74,17 +76,25 @@ class Writer:
 
     def decide(self) -> tuple[CommitRecord, World]:
         turn = self.turns + 1
-        rules = RuleBook({"it": every_turn(lambda view, intents: accept(*_changes(turn)))})
+        rules = RuleBook({"it": every_turn(lambda view, intents: accept(*self.changes(turn)))})
         request = JudgeRequest("s", f"t{self.epoch}-{turn:06d}", None)
         judgement = judge(request, self.world, rules, self.previous)
         assert not judgement.record.issues
         return judgement.record, judgement.world
 
-    async def commit(self, number: int = 1) -> None:
+    async def commit(self, number: int = 1, *, at_once: int = 1) -> None:
         for _ in range(number):
-            record, world = self.decide()
-            await self.ledger.append([record], world)
-            self.world, self.previous, self.turns = world, record.commit_digest, self.turns + 1
+            before = self.world, self.previous, self.turns
+            batch: list[CommitRecord] = []
+            for _ in range(at_once):
+                record, self.world = self.decide()
+                self.previous, self.turns = record.commit_digest, self.turns + 1
+                batch.append(record)
+            try:
+                await self.ledger.append(batch, self.world)
+            except LedgerUnavailable:
+                self.world, self.previous, self.turns = before
+                raise
 
 
 def _changes(turn: int) -> list[patch.PatchOp]:
@@ -132,6 +142,13 @@ async def test_a_world_comes_back_from_its_last_checkpoint_and_the_commits_since
     assert again.digest() == writer.world.digest()
 
 
+async def test_a_genesis_is_kept_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    async with SqliteLedger(path) as ledger:
+        await Writer(ledger).open({**GENESIS, "motto": "Soli deo gloria"})
+    assert path.read_bytes().count(b"Soli deo gloria") == 1
+
+
 async def test_a_commit_writes_its_record_and_at_most_one_portion_of_nodes(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     async with SqliteLedger(path) as ledger:
@@ -150,6 +167,24 @@ async def test_a_commit_writes_its_record_and_at_most_one_portion_of_nodes(tmp_p
         assert query(path, "SELECT position FROM worlds ORDER BY position") == [(0,), (8,)]
 
 
+async def test_a_large_batch_writes_and_removes_large_portions(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ledger"
+    async with SqliteLedger(path) as ledger:
+        writer = Writer(ledger)
+        await writer.open()
+        since: list[int] = []
+        for _ in range(50):
+            await writer.commit(at_once=20)
+            since.append(writer.turns - query(path, "SELECT max(position) FROM worlds")[0][0])
+        assert query(path, "SELECT count(DISTINCT first) FROM worlds") == [(2,)], "one was a whole one"
+        assert max(since) < 3 * worlds.LONGEST
+        dead = "id < (SELECT max(first) FROM worlds) AND id > (SELECT min(root) FROM worlds)"
+        assert query(path, f"SELECT count(*) FROM nodes WHERE {dead}") == [(0,)]
+    audited(path)
+
+
 async def test_rows_that_no_world_needs_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     async with SqliteLedger(path) as ledger:
@@ -163,9 +198,10 @@ async def test_rows_that_no_world_needs_are_removed(tmp_path: Path) -> None:
             begins.update(begin for (begin,) in query(path, "SELECT first FROM worlds"))
         assert len(begins) > 2
         live = len(set(_rows_in(writer.world)))
-        assert most < 4 * max(first, live) + 100
-        ((lowest,),) = query(path, "SELECT min(id) FROM nodes")
-        assert lowest > first
+        assert most < first + 3 * max(first, live) + 100
+        ((lowest,),) = query(path, f"SELECT min(id) FROM nodes WHERE id > {first}")
+        assert lowest > 3 * first
+        assert query(path, f"SELECT count(*) FROM nodes WHERE id <= {first}") == [(first,)], "the genesis stays"
     audited(path)
     with SqliteReader(path) as reader:
         assert replay(reader).identical
@@ -173,6 +209,20 @@ async def test_rows_that_no_world_needs_are_removed(tmp_path: Path) -> None:
             replayed = replay(reader, at=at)
             assert replayed.identical
             assert replayed.world.view()["turns"] == at
+
+
+async def test_a_world_that_became_small_is_soon_as_small_in_its_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    async with SqliteLedger(path) as ledger:
+        writer = Writer(ledger)
+        await writer.open()
+        await writer.commit(30)
+        ((genesis,),) = query(path, "SELECT min(root) FROM worlds")
+        writer.changes = lambda turn: [patch.replace("", {"turns": turn})]
+        await writer.commit(70)
+        assert query(path, f"SELECT count(*) < 10 FROM nodes WHERE id > {genesis}") == [(1,)]
+    audited(path)
+    assert (await written(path, 0)).view() == {"turns": 100}
 
 
 def _rows_in(world: World) -> list[int]:
@@ -225,6 +275,7 @@ async def test_an_altered_byte_of_any_node_is_found(tmp_path: Path, stride: int)
         "UPDATE nodes SET body = 'text' WHERE id = 3",
         "UPDATE nodes SET kids = substr(kids, 9) WHERE id = (SELECT max(root) FROM worlds)",
         "UPDATE nodes SET kids = x'ff' WHERE id = 1",
+        "UPDATE nodes SET kids = x'0000000000000001' WHERE id = 2",
         "DELETE FROM nodes WHERE id = 1",
         "UPDATE nodes SET id = 99999 WHERE id = (SELECT max(root) FROM worlds)",
         "UPDATE worlds SET root = 1",
@@ -312,7 +363,7 @@ from footlights.authority import SqliteLedger
 from footlights.authority.ledger.sqlite import worlds
 from tests.runtime.authority.ledger.test_sqlite_worlds import Writer
 
-worlds.CHECKPOINT_EVERY, worlds.MAX_ROWS = 8, 5
+worlds.CHECKPOINT_EVERY, worlds.MAX_ROWS, worlds.LONGEST = 8, 5, 64
 
 async def main():
     async with SqliteLedger(Path(sys.argv[1])) as ledger:

@@ -32,7 +32,7 @@ from footlights.authority import (
     refuse,
 )
 from footlights.authority.audit.reader import LedgerUnreadable
-from footlights.authority.audit.rebuild import genesis_world, read_record, replay
+from footlights.authority.audit.rebuild import read_record, replay
 from footlights.authority.initial_world import InitialEdit, taken_in
 from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.authority.patch import from_json, to_json
@@ -60,7 +60,7 @@ def patch_world(ledger: Path, file: Path, why: str) -> CommitRecord:
     check_why(why)
     ruling = accept(*_read(file))
     with SqliteReader(ledger) as reader:
-        _genesis(reader)
+        _check_kind(reader)
 
     def decide(_: object) -> Ruling:
         return ruling
@@ -91,10 +91,11 @@ class Edit:
     def read(cls, ledger: Path, world: World) -> Edit:
         """Raises `FootlightsError`, also for worlds of a host's own kind."""
         with SqliteReader(ledger) as reader:
-            before, now = _genesis(reader), replay(reader, at=reader.count()).world
+            _check_kind(reader)
+            before, now = (replay(reader, at=at).world for at in (0, reader.count()))
             for edit in _edits(reader):
                 before = before.changed(tuple(map(from_json, edit.changes)))
-        if not (isinstance(world, JsonWorld) and isinstance(now, JsonWorld)):
+        if not (isinstance(before, JsonWorld) and isinstance(world, JsonWorld) and isinstance(now, JsonWorld)):
             raise LedgerUnreadable(_OWN_KIND)
         return cls(ledger, before, world, now)
 
@@ -157,11 +158,9 @@ def _members(value: object) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
-def _genesis(reader: SqliteReader) -> JsonWorld:
-    genesis = genesis_world(reader.genesis())
-    if genesis is None:
+def _check_kind(reader: SqliteReader) -> None:
+    if not reader.genesis().is_json:
         raise LedgerUnreadable(_OWN_KIND)
-    return genesis
 
 
 def _edits(reader: SqliteReader) -> list[InitialEdit]:

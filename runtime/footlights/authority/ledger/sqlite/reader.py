@@ -90,9 +90,11 @@ class SqliteReader:
     # -- whole tables
 
     def genesis(self) -> GenesisRow:
-        row = self._only_row("genesis", "SELECT id, format, genesis_digest, genesis_document FROM meta")
-        _check_shape("genesis", row, int, str, bytes | None)
-        return GenesisRow(*row)
+        row = self._only_row("genesis", "SELECT id, format, genesis_digest, is_json FROM meta")
+        _check_shape("genesis", row, int, str, int)
+        if row[2] not in (0, 1):
+            raise Altered("genesis", "It is said to be of no kind of world.")
+        return GenesisRow(row[0], row[1], row[2] == 1)
 
     def epochs(self) -> Iterator[EpochRow]:
         for row in self._rows("SELECT epoch, first_position, entry_digest FROM epochs ORDER BY epoch"):

@@ -12,7 +12,7 @@ import orjson
 
 from footlights.authority import chain
 from footlights.authority.audit.reader import Altered, ToolRow, WorldRow
-from footlights.authority.audit.rebuild import worlds_of
+from footlights.authority.audit.rebuild import check_kept, generation_of, worlds_of
 from footlights.authority.digest import NotCanonical
 from footlights.authority.initial_world import taken_in
 from footlights.authority.ledger.protocol import ToolRecord, ToolState
@@ -140,14 +140,15 @@ def restore(connection: sqlite3.Connection, space: RowSpace, head: Head, genesis
     world exceeds the limits of `genesis`.
     """
     kept = kept_worlds(connection)
-    is_json = first(connection.execute("SELECT genesis_document IS NOT NULL FROM meta")) == (1,)
-    if is_json != bool(kept):
-        raise LedgerDamaged("The ledger's world is missing.")
+    is_json = first(connection.execute("SELECT is_json FROM meta")) == (1,)
     world, position = genesis, 0
     try:
+        check_kept(kept, is_json=is_json)
         if kept and isinstance(genesis, JsonWorld):
-            world, position = _at_last_checkpoint(connection, space, kept), kept[-1].position
+            world, position = _at_last_checkpoint(connection, space, generation_of(kept)), kept[-1].position
         world = _replayed(connection, world, position)
+    except Altered as error:
+        raise LedgerDamaged(f"{error} It is part of the world that the ledger keeps.") from error
     except (NotCanonical, PatchFailed) as error:
         raise LedgerDamaged("The ledger's world cannot be read.") from error
     if world.digest() != head.world_digest:
@@ -170,11 +171,7 @@ def kept_worlds(connection: sqlite3.Connection) -> list[WorldRow]:
 def _at_last_checkpoint(connection: sqlite3.Connection, space: RowSpace, kept: list[WorldRow]) -> JsonWorld:
     # As bytes, because a column of SQLite accepts text that cannot be read.
     query = "SELECT id, CAST(body AS BLOB), CAST(kids AS BLOB) FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id"
-    try:
-        worlds = worlds_of(kept, connection.execute(query, (kept[0].first, kept[-1].root)), space)
-    except Altered as error:
-        raise LedgerDamaged(f"{error} It is part of the world that the ledger keeps.") from error
-    return worlds[-1]
+    return worlds_of(kept, connection.execute(query, (kept[0].first, kept[-1].root)), space)[-1]
 
 
 def _replayed(connection: sqlite3.Connection, world: World, after: int) -> World:

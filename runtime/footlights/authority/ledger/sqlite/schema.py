@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x466F6F74
 """Marks the file as a ledger: "Foot"."""
 
-VERSION = 5
+VERSION = 6
 """Version of the tables, in the header of the file."""
 
 TABLES = (
@@ -36,7 +36,7 @@ TABLES = (
         id INTEGER PRIMARY KEY CHECK (id = 1),
         format INTEGER NOT NULL,
         genesis_digest TEXT NOT NULL,
-        genesis_document BLOB  -- canonical JSON; NULL for a world of the host's own kind
+        is_json INTEGER NOT NULL CHECK (is_json IN (0, 1))  -- 0 for a world of the host's own kind
     )""",
     """CREATE TABLE epochs (
         epoch INTEGER PRIMARY KEY,
@@ -162,11 +162,10 @@ def make_durable(connection: sqlite3.Connection) -> None:
 
 def create(connection: sqlite3.Connection, genesis_digest: str, genesis: JsonWorld | None) -> None:
     """Create the tables in an empty file, in one transaction. `genesis` is None for a world of the host's own kind."""
-    document = None if genesis is None else genesis.written
     connection.execute("BEGIN IMMEDIATE")
     for table in TABLES:
         connection.execute(table)
-    connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, document))
+    connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, genesis is not None))
     if genesis is not None:
         checkpoint = Checkpoint(genesis, 0, RowSpace(), 1, 1)
         while not checkpoint.root:
@@ -183,7 +182,7 @@ def insert_nodes(connection: sqlite3.Connection, checkpoint: Checkpoint, rows: S
     if checkpoint.root:
         world = (checkpoint.position, checkpoint.root, checkpoint.first, checkpoint.digest)
         connection.execute("INSERT INTO worlds VALUES (?, ?, ?, ?)", world)
-        connection.execute("DELETE FROM worlds WHERE first < ?", (checkpoint.first,))
+        connection.execute("DELETE FROM worlds WHERE first < ? AND position > 0", (checkpoint.first,))
 
 
 def write_version(connection: sqlite3.Connection) -> None:

@@ -15,6 +15,7 @@ because a full disk is often only temporary.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
@@ -46,7 +47,8 @@ from footlights.authority.ledger.sqlite.schema import (
 )
 from footlights.authority.ledger.sqlite.worlds import WorldRows
 from footlights.authority.world import JsonWorld, checked_digest
-from footlights.errors import InvalidCommand, LedgerUnavailable
+from footlights.errors import InvalidCommand, LedgerInUse, LedgerUnavailable
+from footlights.ids import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
@@ -80,6 +82,10 @@ class SqliteStore:
         self._connect = connect
         self._lock: WriteLock | None = None
         self._connection: sqlite3.Connection | None = None
+        self._first_epoch: int | None = None
+        """The first epoch that was begun since the lock was taken."""
+        self._files: dict[Path, os.stat_result] = {}
+        """The open files. SQLite would go on writing to deleted ones, and no later opening would find that."""
         self._head: Head | None = None
         self._left_in_doubt: Head | None = None
         """The head of the file if a failed COMMIT took effect."""
@@ -110,7 +116,7 @@ class SqliteStore:
 
     def close(self) -> None:
         self._disconnect()
-        self._head = self._left_in_doubt = None
+        self._head = self._left_in_doubt = self._first_epoch = None
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -133,8 +139,20 @@ class SqliteStore:
                 raise LedgerDamaged("The ledger's file is gone.")
             self._connection = self._connect(self._path)
             self._prepare(self._connection, genesis)
+            path = self._path.resolve()
+            self._files = {each: each.stat() for each in (path, path.with_name(f"{path.name}-wal"))}
         assert self._head is not None
         return self._connection, self._head
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        for path, found in self._files.items():
+            try:
+                is_there = os.path.samestat(path.stat(), found)
+            except FileNotFoundError:
+                is_there = False
+            if not is_there:
+                raise LedgerDamaged("A file of the ledger is gone, or another is in its place.")
+        connection.execute("BEGIN IMMEDIATE")
 
     def _prepare(self, connection: sqlite3.Connection, genesis: World | None) -> None:
         new = is_new(connection)
@@ -225,7 +243,7 @@ class SqliteStore:
     def _writing(self, after: Head) -> Generator[sqlite3.Connection]:
         """One transaction, which leaves the head `after`."""
         with self._reading() as (connection, _):
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
             yield connection
             ends = (after.entry_digest, after.tool_digest)
             connection.execute("UPDATE ends SET entry_digest = ?, tool_digest = ?", ends)
@@ -245,7 +263,7 @@ class SqliteStore:
         and it overwrites an invisible one.
         """
         with self._reading() as (connection, _):
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
             answer = question(connection)
             write_version(connection)
             connection.execute("COMMIT")
@@ -258,12 +276,14 @@ class SqliteStore:
     def begin_epoch(self, epoch: int) -> None:
         head = self._current_head()
         after = head.in_epoch(epoch)
+        self._first_epoch = self._first_epoch or epoch
         with self._writing(after) as connection:
             connection.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch, head.position + 1, after.entry_digest))
 
     def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         sessions = self.last_digests(dict.fromkeys(record.session_id for record in records))
         head = self._current_head()
+        self._check_epochs(records, head.epoch)
         _check_sessions(records, sessions)
         _check_worlds(records, head.world_digest, world)
         after, rows = link_all(head, records)
@@ -275,10 +295,16 @@ class SqliteStore:
             for request in requests:
                 _keep_request(connection, request, None)
             if isinstance(world, JsonWorld):
-                self._worlds.write(connection, after.position, world)
+                self._worlds.write(connection, after.position, len(records), world)
         self._worlds.settle()
         for session_id, commit_digest in sessions.items():  # the last ones, since they were checked
             self._remember(session_id, commit_digest)
+
+    def _check_epochs(self, records: Sequence[CommitRecord], last: int) -> None:
+        """Raises `LedgerInUse` for an earlier stage on this ledger, which a ledger of the host may wrap twice."""
+        first = self._first_epoch or last
+        if first < last and any(first <= in_order(record.turn_id)[0] < last for record in records):
+            raise LedgerInUse("Another stage has opened this ledger since.")
 
     def take_steps(self, group: Sequence[WaitingStep]) -> None:
         """Answer each step as if it were alone, in this order, and write what is to be written in one transaction."""

@@ -8,8 +8,9 @@ rows only when the transaction is durable, so after a failure the rest is writte
 are not used twice while the file is open. When it is opened, rows above the last root are removed; they belong to a
 checkpoint that was not finished.
 
-A generation is the rows from one whole checkpoint on. When it has become twice as large as that one, most of it may be
-dead, so the next checkpoint is a whole one, and the rows before it are removed.
+A generation is the rows from one whole checkpoint on. When it has become twice as large as that one, or as the world
+can be now, most of it may be dead. Then the next checkpoint is a whole one, and the rows before it are removed, except
+those of the genesis, with which every audit begins.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from footlights.authority.audit.reader import WorldRow
+from footlights.authority.audit.rebuild import generation_of
 from footlights.authority.ledger.sqlite.rows import kept_worlds
 from footlights.authority.ledger.sqlite.schema import insert_nodes
 from footlights.authority.world.checkpoint import Checkpoint, RowSpace
@@ -29,7 +31,11 @@ if TYPE_CHECKING:
 CHECKPOINT_EVERY = 4_096
 """Commits between two checkpoints."""
 MAX_ROWS = 256
-"""The most rows that one batch of commits writes, and removes."""
+"""The most rows that a small batch of commits writes, and removes."""
+_BYTES_A_ROW = 20
+"""Fewer than the JSON of a world has for each of its rows, so that a world that became small is noticed."""
+LONGEST = 16_384
+"""Commits over which larger batches divide a whole checkpoint. Opening in the middle makes those commits again."""
 
 
 class WorldRows:
@@ -39,9 +45,10 @@ class WorldRows:
         self.space = RowSpace()
         self._next_id = 0
         self._checkpoint: Checkpoint | None = None
+        self._rows_a_commit = 1
         self._kept: list[WorldRow] | None = None
         self._has_dead = True
-        """Whether rows below the generation may be left."""
+        """Whether rows between the genesis and the generation may be left."""
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Remove what an unfinished checkpoint left."""
@@ -56,27 +63,32 @@ class WorldRows:
         """The transaction was rolled back, or it is unknown whether it was."""
         self._checkpoint, self._kept, self._has_dead = None, None, True
 
-    def write(self, connection: sqlite3.Connection, position: int, world: JsonWorld) -> None:
-        """Write some rows of the checkpoint that is due, and remove some dead ones."""
+    def write(self, connection: sqlite3.Connection, position: int, commits: int, world: JsonWorld) -> None:
+        """Write rows of the checkpoint that is due, and remove dead ones. The batch has this many commits."""
         if self._kept is None:
             self._kept = kept_worlds(connection)
         if not self._kept:  # the ledger began with a world of the host's own kind
             return
         if self._checkpoint is None and position - self._kept[-1].position >= CHECKPOINT_EVERY:
-            self._checkpoint = Checkpoint(world, position, self.space, self._first(self._kept[0]), self._next_id)
+            whole = generation_of(self._kept)[0]
+            self._rows_a_commit = (whole.root - whole.first) // LONGEST + 1
+            first = self._first(whole, world.root.size)
+            self._checkpoint = Checkpoint(world, position, self.space, first, self._next_id)
+        portion = max(MAX_ROWS, self._rows_a_commit * commits)
         if self._checkpoint is not None:
-            rows = self._checkpoint.take(MAX_ROWS)
+            rows = self._checkpoint.take(portion)
             self._next_id = self._checkpoint.next_id
             insert_nodes(connection, self._checkpoint, rows)
         if self._has_dead:
-            dead = "SELECT id FROM nodes WHERE id < ? ORDER BY id LIMIT ?"
-            removed = connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", (self._kept[0].first, MAX_ROWS))
-            self._has_dead = removed.rowcount == MAX_ROWS
+            dead = "SELECT id FROM nodes WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
+            between = (self._kept[0].root, self._kept[-1].first, portion)
+            removed = connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", between)
+            self._has_dead = removed.rowcount == portion
 
-    def _first(self, whole: WorldRow) -> int:
+    def _first(self, whole: WorldRow, size: int) -> int:
         """The first row of the generation to which the next checkpoint belongs."""
-        is_worn = self._next_id - whole.first >= 2 * (whole.root + 1 - whole.first)
-        return self._next_id if is_worn else whole.first
+        live = min(whole.root + 1 - whole.first, size // _BYTES_A_ROW + 1)
+        return self._next_id if self._next_id - whole.first >= 2 * live else whole.first
 
     def settle(self) -> None:
         """What was written is durable."""
@@ -87,6 +99,6 @@ class WorldRows:
         if done.root:
             assert self._kept is not None
             row = WorldRow(done.position, done.root, done.first, done.digest)
-            self._kept = [row] if done.is_first else [*self._kept, row]
+            self._kept = [*self._kept[: 1 if done.is_first else None], row]
             self._has_dead = self._has_dead or done.is_first
             self._checkpoint = None
