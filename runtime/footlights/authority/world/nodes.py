@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 import orjson
 from blake3 import blake3
 
-from footlights.authority.digest import canonical_again
+from footlights.authority.digest import canonical_again, to_keep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -232,11 +232,6 @@ def ref_to(node: Node) -> Ref:
 def ref_to_json(data: bytes, value: Value) -> Ref:
     """The same for canonical JSON and the value that it was made of, if there is one."""
     return Ref(to_keep(data), hashed(data), _levels(data, value))
-
-
-def to_keep(data: bytes) -> bytes:
-    """The same bytes in no more memory than they need. What orjson returns has 4 KB at least, 30 times a small leaf."""
-    return bytes(memoryview(data))
 
 
 def hashed(data: bytes) -> bytes:
