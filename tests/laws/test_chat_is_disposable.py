@@ -40,8 +40,8 @@ from footlights import (
     wire,
 )
 from footlights.authority import Artifact, Ruling, accept, patch, pending_approvals, refuse, with_approvals
-from footlights.testing.trial import Case, Trial, perform
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, Stall, standard_cast
+from footlights_kit.trial import Case, Trial, perform
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
 from footlights_transports.views.chat_feed.pure.feed import ChatMessage, ChatRole
 

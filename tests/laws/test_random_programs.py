@@ -38,8 +38,8 @@ from footlights import (
     laws,
     open_stage,
 )
-from footlights.testing.trial import Case, Trial, perform
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, Stall, standard_cast
+from footlights_kit.trial import Case, Trial, perform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -32,7 +32,7 @@ import footlights.testing
 import footlights_actors
 import footlights_transports
 from footlights.events import StreamEvent
-from footlights.testing.trio_hooks import collected_between_runs, hooked_threads, send_from_thread
+from footlights_kit.trio_hooks import collected_between_runs, hooked_threads, send_from_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, MutableSequence

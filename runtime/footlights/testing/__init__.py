@@ -10,21 +10,23 @@
 """
 
 from footlights.testing import faults
-from footlights.testing.explore import Exploration, cancel_everywhere
 from footlights.testing.ledger_contract import check_ledger
-from footlights.testing.quiesce import Gate, quiesced_threads
-from footlights.testing.trial import Trial
 from footlights.testing.turn_helpers import only, payloads, take_turn
-from footlights.testing.verdicts import (
+from footlights.testing.witness import LawsBroken, Witness, witness
+from footlights_kit import (
     Deadlocked,
     Diverged,
+    Exploration,
     ExplorationFailed,
+    Gate,
     HooksMoved,
     Runaway,
     TasksLeaked,
     ThreadStuck,
+    Trial,
+    cancel_everywhere,
+    quiesced_threads,
 )
-from footlights.testing.witness import LawsBroken, Witness, witness
 
 __all__ = [
     "Deadlocked",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import Cast, CommitFinal, InteractionContext, JsonValue, Stage
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 NOTE = TurnParams(workload="note")
 

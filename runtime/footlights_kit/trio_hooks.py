@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import trio
 import trio.testing
 
-from footlights.testing.verdicts import HooksMoved
+from footlights_kit.verdicts import HooksMoved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -15,6 +15,11 @@ HooksMoved concerns trio, not a scenario: a private part that this kit uses is m
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class ExplorationFailed(AssertionError):
     """One case failed. Pass `replay` to `cancel_everywhere` to run only that case again."""
@@ -46,3 +51,13 @@ class ThreadStuck(AssertionError):
 
 class HooksMoved(RuntimeError):
     """The installed trio lacks a private part that this kit needs, or the part has changed."""
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions inside nested groups, or the exception itself."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        for member in group.exceptions:
+            yield from leaves(member)
+    else:
+        yield error

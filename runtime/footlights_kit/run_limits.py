@@ -16,12 +16,12 @@ import outcome
 import trio
 import trio.testing
 
-from footlights.testing.quiesce import is_idle
-from footlights.testing.trio_hooks import break_clock
-from footlights.testing.verdicts import Deadlocked, Runaway
+from footlights_kit.quiesce import is_idle
+from footlights_kit.trio_hooks import break_clock
+from footlights_kit.verdicts import Deadlocked, Runaway
 
 if TYPE_CHECKING:
-    from footlights.testing.points import Points
+    from footlights_kit.points import Points
 
 _POLL = 0.001
 """Real seconds between two polls, when a run waits only for sockets."""
@@ -115,6 +115,6 @@ def _where(task: trio.lowlevel.Task) -> str:
     frames = [
         f"{PurePath(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
         for frame, line in task.iter_await_frames()
-        if not str(frame.f_globals.get("__name__")).startswith(("trio.", "footlights.testing."))
+        if not str(frame.f_globals.get("__name__")).startswith(("trio.", "footlights_kit."))
     ]
     return " > ".join(frames[-3:])

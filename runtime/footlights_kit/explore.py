@@ -26,16 +26,15 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
-from footlights.failures import leaves
-from footlights.testing.selfcheck import check_hooks
-from footlights.testing.trial import Case, Run, Scenario, perform, takes_trial
-from footlights.testing.trio_hooks import collected_between_runs
-from footlights.testing.verdicts import Diverged, ExplorationFailed
+from footlights_kit.selfcheck import check_hooks
+from footlights_kit.trial import Case, Run, Scenario, perform, takes_trial
+from footlights_kit.trio_hooks import collected_between_runs
+from footlights_kit.verdicts import Diverged, ExplorationFailed, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from footlights.testing.points import Point
+    from footlights_kit.points import Point
 
 
 @frozen

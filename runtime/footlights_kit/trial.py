@@ -13,12 +13,11 @@ import trio
 import trio.testing
 from attrs import frozen
 
-from footlights.failures import leaves
-from footlights.testing.points import Point, Points
-from footlights.testing.quiesce import quiesced_threads
-from footlights.testing.run_limits import Endings
-from footlights.testing.trio_hooks import scheduled_by
-from footlights.testing.verdicts import TasksLeaked
+from footlights_kit.points import Point, Points
+from footlights_kit.quiesce import quiesced_threads
+from footlights_kit.run_limits import Endings
+from footlights_kit.trio_hooks import scheduled_by
+from footlights_kit.verdicts import TasksLeaked, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 import trio.testing
 
-from footlights.testing.trio_hooks import (
+from footlights_kit.trio_hooks import (
     PLUMBING,
     break_clock,
     calling_through,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import define, frozen
 
-from footlights.testing.quiesce import is_idle
-from footlights.testing.trio_hooks import PLUMBING
+from footlights_kit.quiesce import is_idle
+from footlights_kit.trio_hooks import PLUMBING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -11,10 +11,10 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.testing.selfcheck import check_hooks
-from footlights.testing.trial import Case, perform
-from footlights.testing.trio_hooks import scheduled_by
-from footlights.testing.verdicts import HooksMoved
+from footlights_kit.selfcheck import check_hooks
+from footlights_kit.trial import Case, perform
+from footlights_kit.trio_hooks import scheduled_by
+from footlights_kit.verdicts import HooksMoved
 
 
 async def crowd() -> None:
@@ -124,6 +124,6 @@ def test_a_clock_that_cannot_be_broken_is_noticed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_other_plumbing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("footlights.testing.selfcheck.PLUMBING", frozenset({"<init>"}))
+    monkeypatch.setattr("footlights_kit.selfcheck.PLUMBING", frozenset({"<init>"}))
     with pytest.raises(HooksMoved, match="run_sync_soon"):
         check_hooks.__wrapped__()

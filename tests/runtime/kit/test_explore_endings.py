@@ -12,15 +12,15 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.testing.explore import cancel_everywhere
-from footlights.testing.quiesce import Gate
-from footlights.testing.trial import Case, perform
-from footlights.testing.verdicts import Deadlocked, ExplorationFailed, Runaway, TasksLeaked, ThreadStuck
+from footlights_kit.explore import cancel_everywhere
+from footlights_kit.quiesce import Gate
+from footlights_kit.trial import Case, perform
+from footlights_kit.verdicts import Deadlocked, ExplorationFailed, Runaway, TasksLeaked, ThreadStuck
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 LONG = 60.0
 """Real seconds that a test would hang for, were the promise not kept."""

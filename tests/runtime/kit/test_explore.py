@@ -11,12 +11,12 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.testing.explore import Exploration, cancel_everywhere, spread_pairs
-from footlights.testing.trial import Case, perform
-from footlights.testing.verdicts import Diverged, ExplorationFailed
+from footlights_kit.explore import Exploration, cancel_everywhere, spread_pairs
+from footlights_kit.trial import Case, perform
+from footlights_kit.verdicts import Diverged, ExplorationFailed
 
 if TYPE_CHECKING:
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 
 class Pool:
