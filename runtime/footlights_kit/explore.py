@@ -1,50 +1,26 @@
-"""`cancel_everywhere`: runs a scenario once for every point at which it can be cancelled.
+"""`cancel_everywhere` and `fail_everywhere`: run a scenario once for every point at which it can be cancelled, or fail.
 
-The idea: a run is a sequence of points (see `points`), the moments between steps of tasks. Everything that could make
-two runs differ is fixed: time is virtual, worker threads are quiesced, a seed decides the order of tasks, garbage is
-collected only between runs. So a scenario has the same points in every run, and a cancel at point `n` of the recorded
-run is the same cancel in a later one. Each order of tasks is run once without a cancel, to record its points; then once
-per point with a cancel exactly there; then for pairs of points, spread evenly over all pairs.
-
-Why it is complete: trio is cooperative, so between two points exactly one step of one task runs, and a cancel from
-outside that task can come only at a point. Every run is compared with the recording up to its cancel, and a difference
-is an error (`Diverged`). So a failure repeats from the line in its message, and no cancel misses its point silently.
-
-Rejected: cancels after random sleeps, which neither cover every point nor repeat; all pairs of points, whose number is
-quadratic.
-
-The scenario is any async function of any trio project.
+The scenario is any async function of any trio project. How points are chosen and compared is in `explorer`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from itertools import accumulate
-from sys import intern
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-import trio
-from attrs import frozen
-
-from footlights_kit.selfcheck import check_hooks
-from footlights_kit.trial import Case, Run, Scenario, perform, takes_trial
-from footlights_kit.trio_hooks import collected_between_runs
-from footlights_kit.verdicts import Diverged, ExplorationFailed, leaves
+from footlights_kit.explorer import exploring
+from footlights_kit.points import RunLimits
+from footlights_kit.raising import Raising
+from footlights_kit.trial import Case, takes_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection
 
-    from footlights_kit.points import Point
+    from footlights_kit.explorer import Exploration
+    from footlights_kit.trial import Scenario
 
-
-@frozen
-class Exploration:
-    """Totals of an exploration: orders, cancelled points and pairs of points over all orders, and runs."""
-
-    orders: int
-    points: int
-    pairs: int
-    runs: int
+requested_replay: ContextVar[str | None] = ContextVar("requested_replay", default=None)
+"""The case that every call replays, if there is one: `pytest --cancel-replay` sets it."""
 
 
 def cancel_everywhere(
@@ -52,119 +28,75 @@ def cancel_everywhere(
     *,
     orders: int = 3,
     pairs: int = 100,
+    triples: int = 0,
+    budget: float | None = None,
     replay: str | None = None,
-    max_points: int = 5000,
+    max_points: int = 20_000,
+    grace: float = 30.0,
     thread_timeout: float = 60.0,
+    allow: Collection[type[BaseException]] = (),
 ) -> Exploration:
     """Cancel `scenario` at every point, one run each. Raises for the first run that fails.
 
-    A run passes when the scenario raised nothing, left no task running and did not deadlock.
+    A run passes when the scenario raised nothing, left nothing behind, ended in time and swallowed no Cancelled.
     `async def scenario()` is cancelled as a whole: it must end by itself or by that cancel. It has no pairs, because a
-    cancelled scope stays cancelled. `async def scenario(trial)` defines the cancel with `trial.aim(callback)`, and
-    checks the result.
+    cancelled scope stays cancelled. `async def scenario(trial)` defines the cancel with `trial.part()` or
+    `trial.aim(callback)`, and checks the result.
 
     Args:
-      orders: number of task orders to try.
+      orders: number of task orders to try: oldest first, youngest first, then priorities and random orders in turn.
       pairs: maximum number of pairs of cancels in each order.
+      triples: maximum number of triples of cancels in each order.
+      budget: real seconds. One point for each line comes first, then the others, then pairs and triples.
       replay: run only this case, from the message of an earlier failure.
       max_points: a run with more steps fails.
-      thread_timeout: real seconds after which a worker thread counts as stuck.
+      grace: virtual seconds that the scenario may need after the last cancel.
+      thread_timeout: real seconds for a worker thread, and for what is outside of this process.
+      allow: verdicts that are no failures, such as `CancelSwallowed`.
 
     Raises:
       ExplorationFailed: a run failed. Its cause is the failure; its message has the line that replays it.
       Diverged: a run did not repeat the recorded one.
       HooksMoved: this kit does not fit the installed trio.
     """
-    if trio.lowlevel.in_trio_run():
-        raise RuntimeError("cancel_everywhere runs trio itself: call it from a plain function")
-    check_hooks()
-    with collected_between_runs() as collect:
-        explorer = _Explorer(scenario, max_points, thread_timeout, collect)
-        if replay is not None:
-            return explorer.replay(Case.parse(replay))
-        for order in range(orders):
-            explorer.explore(order, pairs)
-        return Exploration(orders, explorer.points, explorer.pairs, explorer.runs)
+    __tracebackhide__ = True
+    replay = requested_replay.get() if replay is None else replay
+    limits = RunLimits(max_points, grace, thread_timeout, tuple(allow))
+    with exploring("cancel_everywhere", scenario, limits) as explorer:
+        if replay is None:
+            several = (pairs, triples) if takes_trial(scenario) else (0, 0)
+            explorer.explore(orders, *several, budget=budget)
+        else:
+            explorer.replay(Case.parse(replay))
+        return explorer.totals()
 
 
-class _Explorer:
-    def __init__(
-        self, scenario: Scenario, max_points: int, thread_timeout: float, collect: Callable[[], object]
-    ) -> None:
-        self.points = self.pairs = self.runs = 0
-        self._scenario = scenario
-        self._max_points = max_points
-        self._thread_timeout = thread_timeout
-        self._collect = collect
+def fail_everywhere(
+    scenario: Scenario,
+    error: type[BaseException] | Callable[[], BaseException],
+    *,
+    orders: int = 1,
+    budget: float | None = None,
+    replay: str | None = None,
+    max_points: int = 20_000,
+    grace: float = 30.0,
+    thread_timeout: float = 60.0,
+    allow: Collection[type[BaseException]] = (),
+) -> Exploration:
+    """Raise `error()` at every await of something of trio, one run each, as if that had failed at once.
 
-    def explore(self, order: int, pairs: int) -> None:
-        baseline = self._baseline(order)
-        tails = [self._single(order, point, baseline) for point in range(len(baseline))]
-        if takes_trial(self._scenario):
-            for first, second in spread_pairs([len(tail) for tail in tails], pairs):
-                self._run(Case(order, (first, second)), [*baseline[: first + 1], *tails[first]][: second + 1])
-                self.pairs += 1
+    A run passes when the scenario raised nothing, or this error or what was raised because of it, and left nothing
+    behind. What closes or leaves a block does not fail. A `KeyboardInterrupt` is raised before every line of the
+    project's own code instead, because Ctrl-C can come inside a step.
 
-    def replay(self, case: Case) -> Exploration:
-        self._run(case, ())
-        return Exploration(1, int(len(case.points) == 1), int(len(case.points) == 2), self.runs)
-
-    def _baseline(self, order: int) -> list[str]:
-        case = Case(order)
-        trace = self._run(case, ()).trace
-        if not trace:
-            raise ExplorationFailed("the scenario has no points: it never waited after trial.aim(...)", str(case))
-        return trace
-
-    def _single(self, order: int, point: int, baseline: list[str]) -> list[str]:
-        run = self._run(Case(order, (point,)), baseline[: point + 1])
-        self.points += 1
-        # All tails are kept until the pairs are done, so equal labels are interned.
-        return [intern(label) for label in run.trace[point + 1 :]]
-
-    def _run(self, case: Case, expected: Sequence[str]) -> Run:
-        run = perform(self._scenario, case, max_points=self._max_points, thread_timeout=self._thread_timeout)
-        self.runs += 1
-        self._collect()
-        if difference := _difference(expected, run.trace):
-            raise Diverged(_message(self._scenario, case, difference), str(case)) from run.error
-        if run.error is not None:
-            raise ExplorationFailed(_verdict(self._scenario, case, run.struck, run.error), str(case)) from run.error
-        if len(run.struck) < len(case.points):
-            missed = f"the run has only {len(run.trace)} points"
-            raise Diverged(_message(self._scenario, case, missed), str(case))
-        return run
-
-
-def spread_pairs(tails: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
-    """At most `limit` of the pairs i < j, evenly spread; `tails[i]` points follow a cancel at i."""
-    ends = list(accumulate(tails))
-    total = ends[-1] if ends else 0
-    count = min(limit, total)
-    for number in range(count):
-        position = (2 * number + 1) * total // (2 * count)
-        first = bisect_right(ends, position)
-        yield first, first + 1 + position - (ends[first] - tails[first])
-
-
-def _difference(expected: Sequence[str], trace: Sequence[str]) -> str | None:
-    if list(trace[: len(expected)]) == list(expected):
-        return None
-    at = next((i for i, (old, new) in enumerate(zip(expected, trace, strict=False)) if old != new), len(trace))
-    got = repr(trace[at]) if at < len(trace) else "the end of the scenario"
-    return (
-        f"at point {at} an earlier run came to {expected[at]!r}, this one to {got}. Something that is not "
-        "replayed (randomness, real time, state kept between runs) decides what the scenario does."
-    )
-
-
-def _verdict(scenario: Scenario, case: Case, struck: Sequence[Point], error: BaseException) -> str:
-    where = " and ".join(str(point) for point in struck)
-    when = f"canceled at {where}" if where else "without a cancel"
-    wrong = "; ".join(f"{type(leaf).__name__}: {leaf}" for leaf in leaves(error))
-    return _message(scenario, case, f"{when}: {wrong}")
-
-
-def _message(scenario: Scenario, case: Case, what: str) -> str:
-    name = getattr(scenario, "__name__", "scenario")
-    return f'{what}\nTo replay: cancel_everywhere({name}, replay="{case}")'
+    The arguments, and what is raised for a failure, are those of `cancel_everywhere`.
+    """
+    __tracebackhide__ = True
+    replay = requested_replay.get() if replay is None else replay
+    limits = RunLimits(max_points, grace, thread_timeout, tuple(allow))
+    with exploring("fail_everywhere", scenario, limits, Raising(error)) as explorer:
+        if replay is None:
+            explorer.explore(orders, 0, 0, budget=budget)
+        else:
+            explorer.replay(Case.parse(replay))
+        return explorer.totals()
