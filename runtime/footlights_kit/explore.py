@@ -8,10 +8,12 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from footlights_kit.explorer import exploring
+from footlights_kit.explorer import Explorer
 from footlights_kit.points import RunLimits
 from footlights_kit.raising import Raising
+from footlights_kit.report import trimmed
 from footlights_kit.trial import Case, takes_trial
+from footlights_kit.verdicts import ExplorationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -60,15 +62,10 @@ def cancel_everywhere(
       HooksMoved: this kit does not fit the installed trio.
     """
     __tracebackhide__ = True
-    replay = requested_replay.get() if replay is None else replay
     limits = RunLimits(max_points, grace, thread_timeout, tuple(allow))
-    with exploring("cancel_everywhere", scenario, limits) as explorer:
-        if replay is None:
-            several = (pairs, triples) if takes_trial(scenario) else (0, 0)
-            explorer.explore(orders, *several, budget=budget)
-        else:
-            explorer.replay(Case.parse(replay))
-        return explorer.totals()
+    pairs, triples = (pairs, triples) if takes_trial(scenario) else (0, 0)
+    explorer = Explorer("cancel_everywhere", scenario, limits)
+    return _explored(explorer, replay, lambda: explorer.explore(orders, pairs, triples, budget=budget))
 
 
 def fail_everywhere(
@@ -92,11 +89,22 @@ def fail_everywhere(
     The arguments, and what is raised for a failure, are those of `cancel_everywhere`.
     """
     __tracebackhide__ = True
-    replay = requested_replay.get() if replay is None else replay
     limits = RunLimits(max_points, grace, thread_timeout, tuple(allow))
-    with exploring("fail_everywhere", scenario, limits, Raising(error)) as explorer:
-        if replay is None:
-            explorer.explore(orders, 0, 0, budget=budget)
-        else:
-            explorer.replay(Case.parse(replay))
-        return explorer.totals()
+    explorer = Explorer("fail_everywhere", scenario, limits, Raising(error))
+    return _explored(explorer, replay, lambda: explorer.explore(orders, budget=budget))
+
+
+def _explored(explorer: Explorer, replay: str | None, explore: Callable[[], object]) -> Exploration:
+    __tracebackhide__ = True
+    replay = requested_replay.get() if replay is None else replay
+    try:
+        with explorer.open():
+            if replay is None:
+                explore()
+            else:
+                explorer.replay(Case.parse(replay))
+    except ExplorationFailed as failure:
+        if failure.__cause__ is not None:
+            trimmed(failure.__cause__)
+        raise failure.with_traceback(None)  # noqa: B904 - it keeps the cause that it has
+    return explorer.totals()

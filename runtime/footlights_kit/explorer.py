@@ -28,10 +28,10 @@ from itertools import accumulate, combinations
 from typing import TYPE_CHECKING
 
 import trio
-from attrs import Factory, define, evolve, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from footlights_kit.leaks import Leaks, traced_allocations, watched_leaks
-from footlights_kit.report import divergence, replay_line, trimmed, verdict
+from footlights_kit.report import divergence, replay_line, verdict
 from footlights_kit.selfcheck import check_hooks
 from footlights_kit.trial import Case, Run, Scenario, perform
 from footlights_kit.trio_hooks import collected_between_runs
@@ -88,9 +88,7 @@ class Explorer:
     _function: str
     _scenario: Scenario
     _limits: RunLimits
-    _raising: Raising | None
-    _leaks: Leaks
-    _collect: Callable[[], object]
+    _raising: Raising | None = None
     _recorded: dict[int, _Recorded] = Factory(dict)
     _moments: dict[Moment, Moment] = Factory(dict)
     _points: int = 0
@@ -98,8 +96,20 @@ class Explorer:
     _triples: int = 0
     _runs: int = 0
     _lines: set[Place] = Factory(set)
+    _leaks: Leaks = field(init=False)
+    _collect: Callable[[], object] = field(init=False)
 
-    def explore(self, orders: int, pairs: int, triples: int, *, budget: float | None) -> None:
+    @contextmanager
+    def open(self) -> Generator[None]:
+        """Inside, everything is set up to run the scenario repeatedly."""
+        if trio.lowlevel.in_trio_run():
+            raise RuntimeError(f"{self._function} runs trio itself: call it from a plain function")
+        check_hooks()
+        with collected_between_runs() as self._collect, watched_leaks() as self._leaks:
+            self._collect()
+            yield
+
+    def explore(self, orders: int, pairs: int = 0, triples: int = 0, *, budget: float | None = None) -> None:
         """Run every case of these orders, or as many as the budget allows."""
         if budget is not None:
             self._explore_within(time.monotonic() + budget, orders, pairs, triples)
@@ -287,25 +297,6 @@ class Explorer:
 
     def _message(self, case: Case, what: str) -> str:
         return f"{what}\nTo replay: {replay_line(self._function, self._scenario, self._raising, case)}"
-
-
-@contextmanager
-def exploring(
-    function: str, scenario: Scenario, limits: RunLimits, raising: Raising | None = None
-) -> Generator[Explorer]:
-    """Inside, everything is set up to run the scenario repeatedly. A failure leaves without the frames of this kit."""
-    __tracebackhide__ = True
-    if trio.lowlevel.in_trio_run():
-        raise RuntimeError(f"{function} runs trio itself: call it from a plain function")
-    check_hooks()
-    try:
-        with collected_between_runs() as collect, watched_leaks() as leaks:
-            collect()
-            yield Explorer(function, scenario, limits, raising, leaks, collect)
-    except ExplorationFailed as failure:
-        if failure.__cause__ is not None:
-            trimmed(failure.__cause__)
-        raise failure.with_traceback(None)  # noqa: B904 - it keeps the cause that it has
 
 
 def spread(lengths: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
