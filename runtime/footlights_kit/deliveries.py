@@ -35,16 +35,16 @@ class _Struck:
     """A scope that a strike cancelled."""
 
     scope: trio.CancelScope
-    delivered: dict[trio.lowlevel.Task, Waiting] = Factory(dict)
+    delivered: dict[trio.lowlevel.Task, Waiting] = Factory(dict[trio.lowlevel.Task, Waiting])
 
 
 @define(eq=False)
 class Deliveries:
     """The deliveries of one run. `findings` has what was wrong, in the order in which it happened."""
 
-    watched: list[_Struck] = Factory(list)
-    findings: list[AssertionError] = Factory(list)
-    _suspected: set[trio.lowlevel.Task] = Factory(set)
+    watched: list[_Struck] = Factory(list[_Struck])
+    findings: list[AssertionError] = Factory(list[AssertionError])
+    _suspected: set[trio.lowlevel.Task] = Factory(set[trio.lowlevel.Task])
     _hooks: ExitStack = Factory(ExitStack)
 
     @contextmanager

@@ -83,8 +83,8 @@ def fail_everywhere(
     """Raise `error()` at every await of something of trio, one run each, as if that had failed at once.
 
     A run passes when the scenario raised nothing, or this error or what was raised because of it, and left nothing
-    behind. What closes or leaves a block does not fail. A `KeyboardInterrupt` is raised before every line of the
-    project's own code instead, because Ctrl-C can come inside a step.
+    behind. What closes, and what enters or leaves a block, does not fail. A `KeyboardInterrupt` is raised before every
+    line of the project's own code instead, because Ctrl-C can come inside a step.
 
     The arguments, and what is raised for a failure, are those of `cancel_everywhere`.
     """

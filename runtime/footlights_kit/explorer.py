@@ -77,8 +77,8 @@ class _Recorded:
     """The run of one order without a cancel: its points, and the tails of the runs that were cancelled once."""
 
     trace: list[Moment]
-    lines: list[frozenset[Place]] = Factory(list)
-    tails: dict[int, list[Moment]] = Factory(dict)
+    lines: list[frozenset[Place]] = Factory(list[frozenset["Place"]])
+    tails: dict[int, list[Moment]] = Factory(dict[int, list["Moment"]])
 
 
 @define(eq=False)
@@ -89,13 +89,13 @@ class Explorer:
     _scenario: Scenario
     _limits: RunLimits
     _raising: Raising | None = None
-    _recorded: dict[int, _Recorded] = Factory(dict)
-    _moments: dict[Moment, Moment] = Factory(dict)
+    _recorded: dict[int, _Recorded] = Factory(dict[int, _Recorded])
+    _moments: dict[Moment, Moment] = Factory(dict["Moment", "Moment"])
     _points: int = 0
     _pairs: int = 0
     _triples: int = 0
     _runs: int = 0
-    _lines: set[Place] = Factory(set)
+    _lines: set[Place] = Factory(set["Place"])
     _leaks: Leaks = field(init=False)
     _collect: Callable[[], object] = field(init=False)
 
@@ -171,7 +171,8 @@ class Explorer:
         lines: list[frozenset[Place]] = []
 
         def note(waiting: Sequence[Waiting]) -> None:
-            lines.append(frozenset(place for each in waiting if (place := each.own) is not None))
+            places = [each.own for each in waiting]
+            lines.append(frozenset(each for each in places if each is not None and not each.is_plumbing))
 
         case = Case(order)
         trace = self._run(case, on_point=note if with_lines else None).trace

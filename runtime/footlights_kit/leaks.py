@@ -46,7 +46,7 @@ class _Acquired:
 
     what: trio.Lock | trio.StrictFIFOLock | trio.Semaphore | trio.CapacityLimiter
     value: int
-    places: dict[trio.lowlevel.Task, Place] = Factory(dict)
+    places: dict[object, Place] = Factory(dict[object, Place])
 
     def held_at(self) -> list[Place]:
         match self.what:

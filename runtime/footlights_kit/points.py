@@ -107,8 +107,8 @@ class Points(trio.abc.Instrument):
     counts_steps: bool = True
     """False if something else than a step of a task makes a point."""
     root: trio.CancelScope = Factory(trio.CancelScope)
-    trace: list[Moment] = Factory(list)
-    strikes: list[Strike] = Factory(list)
+    trace: list[Moment] = Factory(list[Moment])
+    strikes: list[Strike] = Factory(list[Strike])
     deliveries: Deliveries = Factory(Deliveries)
     failure: BaseException | None = None
     divergence: Divergence | None = None
@@ -117,8 +117,8 @@ class Points(trio.abc.Instrument):
     _targets: tuple[Callable[[], object], ...] = ()
     _now: float = 0.0
     _idle_since: float | None = None
-    _tasks: dict[trio.lowlevel.Task, _Tracked] = Factory(dict)
-    _names: Counter[str] = Factory(Counter)
+    _tasks: dict[trio.lowlevel.Task, _Tracked] = Factory(dict[trio.lowlevel.Task, _Tracked])
+    _names: Counter[str] = Factory(Counter[str])
 
     def arm(self, *targets: Callable[[], object]) -> None:
         """Start counting. The first cancel calls the first target, and so on; the last target repeats."""

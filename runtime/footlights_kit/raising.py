@@ -1,8 +1,8 @@
 """Raising: an error that a scenario meets at an await, or before a line, instead of a cancel.
 
 An await fails as if the function of trio that is awaited had raised at once, before it did anything: so no invariant of
-trio is broken. Functions that close or leave a block do not fail. A KeyboardInterrupt is raised before a line of the
-project's own code, which is where Python delivers Ctrl-C to it.
+trio is broken. What closes, and what enters or leaves a block, does not fail. A KeyboardInterrupt is raised before a
+line of the project's own code, which is where Python delivers Ctrl-C to it.
 
 Both are done with a trace function, because neither has another hook in every supported Python. A debugger or a
 measurement of coverage does not see these runs.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from footlights_kit.points import Points
 
-_NEVER_FAIL = frozenset({"aclose", "aclose_forcefully", "__aexit__", "cancel_shielded_checkpoint"})
+_NEVER_FAIL = frozenset({"aclose", "aclose_forcefully", "__aenter__", "__aexit__", "cancel_shielded_checkpoint"})
 
 
 class Raising:

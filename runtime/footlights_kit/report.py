@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from traceback import walk_tb
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from footlights_kit.places import Place
 from footlights_kit.verdicts import leaves
@@ -89,7 +89,7 @@ def replay_line(function: str, scenario: object, raising: Raising | None, case: 
 def name_of(scenario: object) -> str:
     """The expression for a scenario in the line that replays it."""
     if isinstance(scenario, partial):
-        bound = scenario
+        bound: partial[Any] = scenario  # pyright: ignore[reportUnknownVariableType] - of whatever it is
         given = [
             name_of(bound.func),
             *map(repr, bound.args),

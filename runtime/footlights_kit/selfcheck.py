@@ -136,11 +136,14 @@ def _check_scopes() -> None:
         def before_io_wait(self, timeout: float) -> None:
             files.append(len(awaited_files()))
 
+    around: list[trio.CancelScope] = []
+    cancelled: list[bool] = []
+
     async def main() -> bool:
         with trio.CancelScope() as outer, trio.CancelScope(shield=True) as inner:
-            around = list(scopes_around(trio.lowlevel.current_task()))
+            around.extend(scopes_around(trio.lowlevel.current_task()))
             inner.cancel()
-            cancelled = [is_cancelled(outer), is_cancelled(inner)]
+            cancelled.extend([is_cancelled(outer), is_cancelled(inner)])
             await trio.sleep_forever()
         kinds = [(scope, type(error)) for scope, error in ended if scope in (outer, inner)]
         return (
