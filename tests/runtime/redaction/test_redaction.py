@@ -100,6 +100,10 @@ SECRETS = [
     ("Bearer abcdefghijklmnopqrstuvwxyz", "Bearer [redacted]"),
     ("bearer abcdeFgh", "bearer [redacted]"),
     ("password: sunshine", "password: [redacted]"),
+    ("password for prod: m00nl1ght#7", "password for prod: [redacted]"),
+    ("verification code: 77 41 09", "verification code: [redacted]"),
+    ("NRAK-" + "5CB0H072O8HEFCE3T78ERHZTQ3T", "[redacted]"),
+    ("pat4jmPbV1F9uMDiD." + "72b005d284ba6492" * 4, "[redacted]"),
     ("pwd = letmein!", "pwd = [redacted]"),
     ('{"password": "letmein"}', '{"password": "[redacted]"}'),
     ("Kennwort: geheim99", "Kennwort: [redacted]"),
@@ -146,6 +150,12 @@ HARMLESS = [
     *("encryption key: AES-256", "Signing key: RS256", "const token = await auth.getIdToken();"),
     "The order number is 4539578763621486 and it shipped today.",
     "Your code compiles in 123456 ms.",
+    *(
+        "Password rules: 8-64 characters",
+        "password reset link: https://x.example/1",
+        "Password policy: rotate every 60d",
+    ),
+    "The security code: 12.11.2025",
     "call +1 800 555 0199 free",
 ]
 
