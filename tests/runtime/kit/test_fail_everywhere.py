@@ -94,9 +94,7 @@ def test_ctrl_c_comes_before_every_line() -> None:
         finally:
             assert sum(balance.values()) == 1, "money is lost"
 
-    with pytest.raises(
-        ExplorationFailed, match="KeyboardInterrupt raised at .*: AssertionError: money is lost"
-    ) as failed:
+    with pytest.raises(ExplorationFailed, match=r"KeyboardInterrupt raised at .*: money is lost") as failed:
         fail_everywhere(scenario, KeyboardInterrupt)
     assert 'in scenario: balance["b"] += 1' in str(failed.value)
 
