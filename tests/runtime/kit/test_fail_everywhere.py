@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from footlights_kit import ExplorationFailed, LocksHeld, cancel_everywhere, fail_everywhere
+from footlights_kit import ExplorationFailed, LocksHeld, fail_everywhere
 
 if TYPE_CHECKING:
     from footlights_kit.trial import Trial
@@ -106,16 +105,3 @@ def test_ctrl_c_may_leave() -> None:
             await trio.sleep(2)
 
     assert fail_everywhere(scenario, KeyboardInterrupt).points > 3
-
-
-def test_ctrl_c_between_two_steps_is_a_callback(interruptible: None) -> None:
-    async def scenario(trial: Trial) -> None:
-        try:
-            trial.aim(lambda: signal.raise_signal(signal.SIGINT))
-            await trio.sleep(1)
-            await trio.sleep(1)
-        except KeyboardInterrupt:
-            pass
-        trial.disarm()
-
-    assert cancel_everywhere(scenario, orders=1, pairs=0).points > 2
