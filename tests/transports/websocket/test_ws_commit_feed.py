@@ -141,7 +141,7 @@ async def test_who_is_a_game_server_no_more_gets_no_whole_commits() -> None:
     policy = AccessPolicy({"ann": ANN, "bob": BOB}, roles={"bob": {"game_server": True}})
     async with open_house(cast=paying_cast(), policy=policy) as house, connect(house, headers=bearer(BOB)) as peer:
         assert await peer.ask("follow_commits") == {"cursor": "genesis", "world": {"purse": 0, "secret": 7}}
-        house.access.renew(AccessPolicy({"ann": ANN, "bob": BOB}))
+        house.access.admission.renew(AccessPolicy({"ann": ANN, "bob": BOB}))
         await house.stage.commit([Intent(IntentType.DECISION, "quest")], "of the host")
         assert await peer.notice() == {"notice": "detached", "reason": "unauthorized"}
 
