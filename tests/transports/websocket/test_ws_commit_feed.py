@@ -102,7 +102,7 @@ async def test_a_player_follows_what_he_sees_and_learns_nothing_of_the_rest() ->
             assert [(await peer.commit())["changes"] for _ in found] == [each["changes"] for each in found]
         async with connect(house, headers=bearer(ANN)) as peer:
             await game.ask("follow_commits", after="genesis", under="/purse")
-            for unknown in ((await game.commit())["commit_id"], "x", "é", found[0]["cursor"][:-1] + "A", "A" * 86):
+            for unknown in ((await game.commit())["commit_id"], "x", "é", found[0]["cursor"][::-1], "A" * 86):
                 assert await peer.refusal("follow_commits", after=unknown) == "invalid_command"
             cursors = [(await peer.ask("follow_commits"))["cursor"]]
         async with connect(house, headers=bearer(ANN)) as peer:

@@ -100,10 +100,9 @@ def _endpoint(
     async def answer(request: Request) -> Response:
         if declared.is_endless and request.method == "HEAD":  # Starlette adds HEAD to every GET
             raise HTTPException(405, headers=allowed)
-        handler: Callable[..., Awaitable[Response]] = getattr(handler_of(request), declared.handler)
-        if declared.public:
-            return await handler(request)
         # The guard has charged this user for the request. The token may have been revoked since.
-        return await handler(request, policy.admit(request.headers.get("authorization")))
+        user = () if declared.public else (policy.admit(request.headers.get("authorization")),)
+        handler: Callable[..., Awaitable[Response]] = getattr(handler_of(request), declared.handler)
+        return await handler(request, *user)
 
     return answer
