@@ -47,7 +47,7 @@ class WorldsConfig:
     max_on_demand: int = 0
     max_open: int = 1_000
     idle_seconds: float = 300.0
-    templates: Mapping[str, Config] = field(factory=dict["str", "Config"])
+    templates: Mapping[str, Config] = field(factory=dict[str, "Config"])
 
     def ledger_of(self, name: str) -> Path:
         """The ledger of a world."""
@@ -86,13 +86,14 @@ def read_worlds(
     folder = (
         source.folder(("worlds", "folder"), given["folder"]) if "folder" in given else ledger.with_suffix(".worlds")
     )
-    known = {} if running is None else running.templates
-    templates = {
-        pattern: config
-        for pattern in source.table(("worlds", "templates"))
-        if (config := _template(source, pattern, load, known.get(pattern))) is not None
-    }
-    return WorldsConfig(**{**given, "folder": folder}, templates=templates)
+    templates: dict[str, Config] = {}
+    for pattern in source.table(("worlds", "templates")):
+        known = None if running is None else running.templates.get(pattern)
+        config = _template(source, pattern, load, known)
+        if config is not None:
+            templates[pattern] = config
+    given["folder"], given["templates"] = folder, templates
+    return WorldsConfig(**given)
 
 
 def _template(

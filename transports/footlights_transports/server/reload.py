@@ -16,6 +16,7 @@ from attrs import evolve
 
 from footlights.failures import describe
 from footlights_transports.config.source import ConfigError
+from footlights_transports.worlds.names import MAIN
 
 if TYPE_CHECKING:
     import ssl
@@ -116,7 +117,8 @@ def _differing(running: Config, fresh: Config) -> set[str]:
 def _renew(running: Config, fresh: Config, world: World) -> list[Reloaded]:
     """Give the views of a world the fresh settings, as far as they can change while it is open."""
     old, new = (each.worlds.config_of(world.name) or each for each in (running, fresh))
-    differing, views = _differing(old, new), {type(view): view for view in new.views}
+    fresh_views = new.views if world.name == MAIN else [view.in_world(world.name) for view in new.views]
+    differing, views = _differing(old, new), {type(view): view for view in fresh_views}
     changes = [
         mount.reload(views[type(mount.view)], differing)
         for mount in world.mounts

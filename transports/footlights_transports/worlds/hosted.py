@@ -167,7 +167,8 @@ class HostedWorlds(Worlds):
         self, slot: _Slot, config: Config, path: Path, trace: Path | None, task_status: trio.TaskStatus[World]
     ) -> None:
         metrics, cast = self._metrics.of_world(), config.cast
-        for view in config.views:
+        views = [view if slot.name == MAIN else view.in_world(slot.name) for view in config.views]
+        for view in views:
             cast = view.extend(cast)
         async with trio.open_nursery() as tasks:
             async with (
@@ -184,7 +185,7 @@ class HostedWorlds(Worlds):
                     log.warning("%s", world_not_used(config, path))
                 access = SessionAccess(stage, admission=self.admission, watch=metrics)
                 try:
-                    mounts: list[Mount] = await tasks.start(run_views, access, config.views)
+                    mounts: list[Mount] = await tasks.start(run_views, access, views)
                     slot.world = World(slot.name, access, mounts)
                     if self.renew is not None:
                         self.renew(slot.world)

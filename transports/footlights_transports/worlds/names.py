@@ -7,8 +7,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from footlights_transports.errors import InvalidWorld
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAIN = "main"
 """The world of an address that names none."""
@@ -30,6 +34,11 @@ def split_address(path: str) -> tuple[str, str]:
     if not is_world_name(name):
         raise InvalidWorld(f"The name of a world has {RULE}.")
     return name, slash + rest
+
+
+def folder_of_world(folder: Path, name: str) -> Path:
+    """Where what a view keeps of a world beside the main one is, if what it keeps of the main one is in `folder`."""
+    return folder.with_name(f"{folder.name}.worlds") / name
 
 
 def check_pattern(pattern: str) -> bool:
