@@ -12,7 +12,7 @@ from footlights.errors import FootlightsError
 from footlights_transports.http.errors import Refused, error_response, http_refusal, json_response, status_of
 from footlights_transports.http.openapi import openapi_document
 from footlights_transports.http.operations import operations_of, routes_of
-from footlights_transports.http.requests import world_of
+from footlights_transports.http.request_world import world_of
 from footlights_transports.http.server_routes import SERVER_SCHEMAS, ServerRoutes
 
 if TYPE_CHECKING:

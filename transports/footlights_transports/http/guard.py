@@ -20,7 +20,8 @@ from starlette.responses import Response
 from footlights.errors import Busy, FootlightsError, InvalidCommand, TooLarge
 from footlights_transports.errors import Unauthorized, UnsupportedVersion
 from footlights_transports.http.errors import Refused, error_response
-from footlights_transports.http.requests import BODY, WORLD
+from footlights_transports.http.request_world import WORLD
+from footlights_transports.http.requests import BODY
 from footlights_transports.worlds.names import MAIN, split_address
 
 if TYPE_CHECKING:

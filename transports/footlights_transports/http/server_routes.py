@@ -10,7 +10,7 @@ from footlights.errors import InvalidCommand
 from footlights_transports.http.errors import error_response, json_response
 from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, or_null, ref
 from footlights_transports.http.operations import Operation
-from footlights_transports.http.requests import world_of
+from footlights_transports.http.request_world import world_of
 from footlights_transports.server.metrics import CONTENT_TYPE
 from footlights_transports.server.readiness import Reason
 
