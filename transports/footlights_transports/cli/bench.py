@@ -1,16 +1,16 @@
-"""`footlights bench`: the benchmark suites, one command each."""
+"""`footlights bench`: latency under load, comparisons of runs, and attacks, one command each."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Annotated, TypeAlias
+from pathlib import Path  # noqa: TC003 - typer evaluates annotations
+from typing import Annotated
 
 import typer
 
 from footlights_transports.cli.exit_codes import exit_on_refusal
 
-app = typer.Typer(help="Measure the runtime on this machine, or a server.", no_args_is_help=True)
+app = typer.Typer(help="Measure or attack a server, or a stage in this process.", no_args_is_help=True)
 
 TOKEN_VARIABLE = "FOOTLIGHTS_TOKEN"
 OTHER_TOKEN_VARIABLE = "FOOTLIGHTS_OTHER_TOKEN"
@@ -21,91 +21,6 @@ def _can_be_written(file: Path | None) -> Path | None:
     if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
         raise typer.BadParameter(f"{file} cannot be written.")
     return file
-
-
-JsonPath: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Also write the figures to this file.", callback=_can_be_written),
-]
-Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
-Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a target is missed.")]
-
-
-@app.command("core")
-def bench_core(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The kernel in process: plain calls, events a second, memory."""
-    from footlights_bench.core.suite import run_core
-
-    raise typer.Exit(run_core(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("authority")
-def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Commits on this disk: rate, latency, and the behaviour of a long ledger."""
-    from footlights_bench.authority.suite import run_authority
-
-    raise typer.Exit(run_authority(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("world")
-def bench_world(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Worlds from 1 KB to 100 MB and of odd shapes: commits, latency, bytes, memory, opening again."""
-    from footlights_bench.world.suite import run_world
-
-    raise typer.Exit(run_world(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("models")
-def bench_models(
-    weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="The weights to measure.")] = "smollm2",
-    json_path: JsonPath = None,
-    quick: Quick = False,
-    strict: Strict = False,
-) -> None:
-    """A local model: first token and cancel compared with its engine alone, and its effect on the event loop."""
-    from footlights_bench.models.suite import run_models
-
-    raise typer.Exit(run_models(quick=quick, json_path=json_path, weights=weights, strict=strict))
-
-
-@app.command("embed")
-def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """A game loop with a stage on a thread: the effect of streaming turns on frames, and the latency of calls."""
-    from footlights_bench.embedding.suite import run_embedding
-
-    raise typer.Exit(run_embedding(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("growth")
-def bench_growth(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Many sessions and very many turns: cost of a turn, memory, duration of garbage collections."""
-    from footlights_bench.growth.suite import run_growth
-
-    raise typer.Exit(run_growth(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("wire")
-def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The WebSocket server over loopback: events a second compared with a bare loop, accept and cancel."""
-    from footlights_bench.wire.suite import run_wire
-
-    raise typer.Exit(run_wire(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("counts")
-def bench_counts(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The cost of turns and commits in task steps, calls, encodes and sends: counted, not timed."""
-    from footlights_bench.counts.suite import run_counts
-
-    raise typer.Exit(run_counts(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("start")
-def bench_start(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The time from the start of a process to an import, a first turn, a server that answers."""
-    from footlights_bench.start.suite import run_start
-
-    raise typer.Exit(run_start(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("scenario")
@@ -121,6 +36,14 @@ def bench_scenario(
         str | None,
         typer.Option(metavar="URL", help="Measure the server at ws://HOST:PORT instead of a stage in this process."),
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND:WHERE",
+            help="Measure another server: http:URL, openai:URL, agui:URL, sse:URL, or module:name of your own.",
+        ),
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Play it so many times, for `compare`.")] = 1,
     json_path: Annotated[
         Path | None,
         typer.Option(
@@ -136,22 +59,62 @@ def bench_scenario(
             "--html", metavar="FILE", help="Also write a page with plots to this file.", callback=_can_be_written
         ),
     ] = None,
+    junit_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--junit", metavar="FILE", help="Also write the verdicts as JUnit's XML.", callback=_can_be_written
+        ),
+    ] = None,
+    markdown_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--markdown",
+            metavar="FILE",
+            help="Also append the tables to this file, such as the one that a CI names for summaries.",
+            callback=_can_be_written,
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Compare with what --json wrote earlier; fail if it became slower."),
+    ] = None,
+    allow_undecided: Annotated[
+        bool, typer.Option("--allow-undecided", help="Pass if a target has too few turns to be decided.")
+    ] = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="End the run when a target cannot be met any more.")
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="A smoke test of a second or two. Targets are not judged.")
     ] = False,
 ) -> None:
     """Latency under a load that you describe, compared with targets that you set.
 
-    Exits with 1 if a target is missed, and with 2 if the scenario cannot be read or played. The token of the server
-    comes from the environment variable FOOTLIGHTS_TOKEN.
+    Exits with 1 if a target is missed or undecided, or turns failed; with 2 if the scenario cannot be read or played;
+    with 3 if the harness itself was the bottleneck. The token of the server comes from the environment variable
+    FOOTLIGHTS_TOKEN.
     """
-    from footlights_bench.scenario.definition import find_scenario, read_scenario
-    from footlights_bench.scenario.suite import Server, run_scenario
+    from footlights_bench.scenario.compare import compared, read_set, recorded
+    from footlights_bench.scenario.files import find_scenario, read_scenario
+    from footlights_bench.scenario.report.text import table
+    from footlights_bench.scenario.suite import Files, run_scenario
+    from footlights_bench.scenario.systems.choice import choose
 
-    server = None if url is None else Server(url=url, token=os.environ.get(TOKEN_VARIABLE))
+    files = Files(json=json_path, html=html_path, junit=junit_path, markdown=markdown_path)
     with exit_on_refusal():
-        read = read_scenario(find_scenario(scenario))
-        code = run_scenario(read, server, quick=quick, json_path=json_path, html_path=html_path)
+        choice = choose(url, target, os.environ.get(TOKEN_VARIABLE))
+        read = read_scenario(find_scenario(scenario), choice.kind)
+        earlier = None if baseline is None else read_set(baseline)
+        result = run_scenario(read, choice, quick=quick, laps=repeat, fail_fast=fail_fast)
+        comparison = None if earlier is None else compared(earlier, recorded(result))
+        told = "" if comparison is None else comparison.text()
+        # The files come first: a reader of stdout may close the pipe.
+        files.write(result, told)
+        typer.echo("\n\n".join(filter(None, [table(result), told])))
+        code = result.exit_code(allow_undecided=allow_undecided)
+        if comparison is not None and not quick and code == 0:
+            comparison.check_size()
+            code = 1 if comparison.regressions else 0
     raise typer.Exit(code)
 
 
@@ -206,11 +169,24 @@ def bench_attack(
 
 @app.command("compare")
 def bench_compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A file that `--json` of another command wrote.")],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of a later run.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="BEFORE", help="A file that `scenario --json` wrote, or a folder of such files.")
+    ],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of later runs.")],
+    min_effect: Annotated[float, typer.Option(min=0, metavar="PERCENT", help="The smallest change that counts.")] = 5.0,
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit with 1 if it became slower, or if turns failed.")
+    ] = False,
 ) -> None:
-    """The changes between two runs: 95 % confidence intervals for a scenario, otherwise ratios."""
-    from footlights_bench.compare import compared
+    """The changes between two sets of runs of a scenario, and which are more than chance.
+
+    A verdict takes at least 4 runs of each, as `scenario --repeat` plays them.
+    """
+    from footlights_bench.scenario.compare import compared, read_set
 
     with exit_on_refusal():
-        typer.echo(compared(before, after))
+        comparison = compared(read_set(before), read_set(after), min_effect / 100)
+        typer.echo(comparison.text())
+        if fail_on_regression:
+            comparison.check_size()
+    raise typer.Exit(1 if fail_on_regression and comparison.regressions else 0)
