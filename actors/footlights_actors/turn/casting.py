@@ -54,6 +54,9 @@ def standard_cast(
     of sessions to remote models. `fallback`: whether the next model of a persona takes the place of one that fails
     before its first token. Raises `RegistrationError` for an invalid cast.
     """
+    for model in models:
+        if not hasattr(model, "model_id"):
+            raise RegistrationError(f"A model must be a driver, such as ScriptedModel, and not {type(model).__name__}.")
     by_id = _by_name("model", ((model.model_id, model) for model in models))
     StandardPool(by_id, model_memory_bytes)  # refuses invalid models here, not when the stage opens
     return Cast(

@@ -25,7 +25,7 @@ from footlights.authority.ledger.memory import MemoryLedger
 from footlights.authority.world_part import WorldPart, part_of
 from footlights.bad_return import check_kind
 from footlights.cast import Cast
-from footlights.errors import InvalidCommand, LedgerInUse
+from footlights.errors import InvalidCommand, LedgerInUse, RegistrationError
 from footlights.events import InterruptReason
 from footlights.limits import Limits
 from footlights.params import SessionParams
@@ -364,10 +364,15 @@ async def open_stage(
 
     `ledger` is the path of a file, created if it does not exist, or a ledger object. Without one, commits are kept in
     memory only. Raises `LedgerInUse` for a ledger that another stage has open.
-    Raises `RegistrationError` for a cast or limits that are none.
+    Raises `RegistrationError` for a cast or limits that are none, and outside of trio.
     `trace` is the directory of `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
     `observe` is called with a summary of each turn as soon as it is settled. It must be quick.
     """
+    if not trio.lowlevel.in_trio_run():
+        raise RegistrationError(
+            "open_stage needs trio: use trio.run in place of asyncio.run. In a program on asyncio, use "
+            "footlights_transports.embed.asyncio."
+        )
     check_kind("The cast of a stage", cast, Cast)
     limits = Limits() if limits is None else limits
     check_kind("The limits of a stage", limits, Limits)

@@ -131,6 +131,12 @@ def problems(
 # -- without any settings
 
 
+def test_settings_may_begin_with_the_mark_that_editors_on_windows_write(tmp_path: Path) -> None:
+    file = tmp_path / "game.toml"
+    file.write_bytes(b"\xef\xbb\xbf[server]\nws_port = 7777\n")
+    assert load_config(file).ws_port == 7777
+
+
 def test_without_settings_it_is_a_tavern_on_this_machine() -> None:
     config = load_config()
     assert (config.host, config.ws_port, config.http_port) == ("127.0.0.1", 7600, 7601)

@@ -75,6 +75,12 @@ def is_taken_in(ledger: Path, world: World) -> bool:
         return world.digest() == (edits[-1].digest if edits else reader.genesis().digest)
 
 
+def world_in(ledger: Path) -> World:
+    """The world that the ledger has now. Raises `FootlightsError`."""
+    with SqliteReader(ledger) as reader:
+        return replay(reader, at=reader.count()).world
+
+
 @frozen
 class Edit:
     """The edit of an initial world."""
