@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from footlights.authority.ledger.protocol import LeasedLedger
 from footlights.errors import IllegalTransition
 from footlights.events import InterruptReason
 from footlights.failure_texts import MODEL_NOT_READY, TOOL_LEFT_OPEN, known
@@ -49,6 +50,8 @@ class Supervisor:
         self.opened = trio.Event()
         self.closing = trio.Event()
         self.closed = trio.Event()
+        self.is_suspended = False
+        """Whether its lease of the ledger may have run out. Then no turn begins."""
         self.pool = cast.make_pool(cast.models)
         self._committer = cast.make_committer(ledger, world, limits)
         self._watchdog = cast.make_watchdog(limits)
@@ -120,7 +123,7 @@ class Supervisor:
         try:
             with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as committing:
-                    committing.start_soon(self._committer.run, name="committer")
+                    committing.start_soon(self._commit, name="committer")
                     async with trio.open_nursery() as loads:
                         self.pool.open(loads)
                         async with trio.open_nursery() as self._tools:
@@ -140,6 +143,19 @@ class Supervisor:
         finally:
             self.closing.set()
             self.closed.set()
+
+    async def _commit(self) -> None:
+        """Run the committer, and hold the ledger until the last commit is durable."""
+        if not isinstance(self.ledger, LeasedLedger):
+            await self._committer.run()
+            return
+        async with trio.open_nursery() as holding:
+            holding.start_soon(self.ledger.hold, self._suspend, name="lease of the ledger")
+            await self._committer.run()
+            holding.cancel_scope.cancel(reason="the last commit is durable")
+
+    def _suspend(self, is_doubtful: bool) -> None:
+        self.is_suspended = is_doubtful
 
     @enable_ki_protection
     async def _perform(self, turn: Turn) -> None:

@@ -24,7 +24,7 @@ import trio
 from attrs import frozen
 
 from footlights import CommitUnknown, FootlightsError, open_stage
-from footlights.authority import SqliteLedger
+from footlights.authority.ledger.names import ledger_at
 from footlights.failures import leaves
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.server import serve_http
@@ -209,7 +209,7 @@ async def serve(
     with _out_of_groups():
         async with trio.open_nursery() as servers:
             async with (
-                SqliteLedger(config.ledger) as ledger,
+                ledger_at(config.ledger) as ledger,
                 open_stage(
                     cast,
                     ledger=metrics.watching(ledger),

@@ -29,9 +29,10 @@ from footlights.authority import (
     patch,
 )
 from footlights.authority.audit.audit import audit
+from footlights.authority.ledger.sql.errors import LedgerDamaged
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.authority.ledger.sqlite.schema import LedgerDamaged, connect, write_version
+from footlights.authority.ledger.sqlite.schema import connect, write_version
 from footlights.errors import InvalidCommand, LedgerUnavailable
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
 import orjson
@@ -18,7 +18,7 @@ app.add_typer(ledgers, name="ledger")
 worlds = typer.Typer(help="Change the world of a closed ledger.")
 app.add_typer(worlds, name="world")
 
-LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file. It may be in use.")]
+LedgerName = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger: a file or a URL. It may be in use.")]
 
 
 class Conflicts(StrEnum):
@@ -33,7 +33,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 @app.command("audit")
 def audit_ledger(
-    ledger: LedgerPath,
+    ledger: LedgerName,
     head: Annotated[
         str | None,
         typer.Option(metavar="DIGEST", help="A head that was stored elsewhere; the ledger must contain it."),
@@ -57,7 +57,7 @@ def audit_ledger(
 
 @app.command("replay")
 def replay_ledger(
-    ledger: LedgerPath,
+    ledger: LedgerName,
     at: Annotated[
         str | None, typer.Option(metavar="COMMIT", help="Stop after this commit: its id or its position.")
     ] = None,
@@ -74,7 +74,7 @@ def replay_ledger(
 
 @ledgers.command("show")
 def show_ledger(
-    ledger: LedgerPath,
+    ledger: LedgerName,
     name: Annotated[
         str | None, typer.Argument(metavar="[COMMIT|TURN]", help="A commit by its id or position, or a turn by its id.")
     ] = None,
@@ -91,7 +91,7 @@ def show_ledger(
 
 @ledgers.command("artifact")
 def show_artifact(
-    ledger: LedgerPath,
+    ledger: LedgerName,
     ref: Annotated[str, typer.Argument(metavar="REF", help="One of a commit's artifact_refs: blake3:...")],
 ) -> None:
     """Print an artifact as canonical JSON, whose BLAKE3 digest is the name of the artifact.
@@ -105,7 +105,7 @@ def show_artifact(
 
 @worlds.command("patch")
 def patch_world_of_ledger(
-    ledger: Annotated[Path, typer.Option(metavar="LEDGER", help="The ledger file. No stage may have it open.")],
+    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger, a file or a URL. No stage may have it.")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A JSON Patch (RFC 6902): a list of operations.")
     ] = None,

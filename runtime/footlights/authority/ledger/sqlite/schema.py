@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from footlights.authority.chain import FORMAT, seed
+from footlights.authority.ledger.sql.errors import LedgerDamaged, LedgerFormat
 from footlights.authority.world.checkpoint import Checkpoint, RowSpace
 from footlights.errors import LedgerUnavailable
 from footlights.private_files import create_for_owner_only
@@ -90,18 +91,6 @@ TABLES = (
 _PAGE = 256
 # A reader that opens the file after a crash locks it for a moment. A longer lock is an error.
 _BUSY_SECONDS = 0.1
-
-
-class LedgerFormat(LedgerUnavailable):
-    """The file is not a ledger, or a later version of Footlights wrote it."""
-
-    code = "ledger_format"
-
-
-class LedgerDamaged(LedgerUnavailable):
-    """The file is a ledger, and its content is inconsistent. `footlights audit` finds the place."""
-
-    code = "ledger_damaged"
 
 
 def connect(path: Path) -> sqlite3.Connection:
