@@ -36,7 +36,7 @@ def check_world_name(name: str) -> None:
     """Raises `InvalidCommand`."""
     if not _WORLD.fullmatch(name):
         raise InvalidCommand(
-            "The name of a world has 1 to 64 characters: letters of ASCII, digits, and _ . - but not in the first place."
+            "The name of a world has 1 to 64 characters: ASCII letters and digits, and after the first also _ . and -."
         )
 
 

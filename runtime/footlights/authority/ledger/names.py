@@ -1,4 +1,4 @@
-"""Names of ledgers: the path of a file, or the URL of a world in PostgreSQL. Everything that opens a ledger asks here."""
+"""Names of ledgers: the path of a file, or the URL of a world in PostgreSQL. What opens a ledger asks here."""
 
 from __future__ import annotations
 

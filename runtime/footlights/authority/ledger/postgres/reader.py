@@ -5,7 +5,7 @@ A reader is one transaction, so all its data belongs to one moment, and it locks
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from footlights.authority.audit.reader import Altered, Entry, LedgerUnreadable, ToolRow
@@ -30,20 +30,17 @@ class PostgresReader(SqlReader):
 
     def __init__(self, url: LedgerUrl) -> None:
         self._url = url
-        with self._readable():
+        with self._readable(), ExitStack() as undo:
             self._raw = connect(url)
-        try:
-            with self._readable():
-                self._raw.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                if not check_server(self._raw, writes=False):
-                    raise LedgerUnreadable("The database has no tables of Footlights.")
-                check_version(self._raw)
-                found = self._raw.execute(_FIND, (url.world,)).fetchone()
+            undo.callback(self._raw.close)
+            self._raw.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if not check_server(self._raw, writes=False):
+                raise LedgerUnreadable("The database has no tables of Footlights.")
+            check_version(self._raw)
+            found = self._raw.execute(_FIND, (url.world,)).fetchone()
             if found is None:
                 raise LedgerUnreadable(f"The database has no world {url.world}.")
-        except BaseException:
-            self._raw.close()
-            raise
+            undo.pop_all()
         self._connection = WorldConnection(self._raw, found[0])
 
     def close(self) -> None:
