@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from footlights.authority.ledger.address import LedgerUrl, is_url, parse_url
-from footlights.errors import LedgerUnavailable
+from footlights.errors import InvalidCommand, LedgerUnavailable
 
 if TYPE_CHECKING:
     import os
@@ -54,6 +54,18 @@ def reader_at(name: str | os.PathLike[str] | LedgerUrl) -> SqlReader:
     from footlights.authority.ledger.sqlite.reader import SqliteReader
 
     return SqliteReader(place)
+
+
+def init_database(name: str) -> bool:
+    """Make the tables of ledgers in a database. Whether they were missing. Raises as `ledger_at`."""
+    place = ledger_name(name)
+    if not isinstance(place, LedgerUrl):
+        raise InvalidCommand("A ledger file needs no preparation: this is for postgresql://USER@HOST/DATABASE.")
+    try:
+        from footlights.authority.ledger.postgres.schema import init
+    except ModuleNotFoundError as error:
+        raise _missing(error) from None
+    return init(place)
 
 
 def _missing(error: ModuleNotFoundError) -> Exception:

@@ -13,7 +13,7 @@ import typer
 from footlights_transports.cli.exit_codes import exit_on_refusal
 
 app = typer.Typer()
-ledgers = typer.Typer(help="Read a ledger.")
+ledgers = typer.Typer(help="Read a ledger, copy one, or prepare a database for ledgers.")
 app.add_typer(ledgers, name="ledger")
 worlds = typer.Typer(help="Change the world of a closed ledger.")
 app.add_typer(worlds, name="world")
@@ -101,6 +101,43 @@ def show_artifact(
     from footlights_transports.cli.ledger.reports import print_artifact
 
     print_artifact(ledger, ref)
+
+
+@ledgers.command("init")
+def init_database(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A database: postgresql://USER@HOST/DATABASE")],
+) -> None:
+    """Make the tables of ledgers in a PostgreSQL database, once.
+
+    It needs the right to create a schema. A world is made when a stage opens it. Other users of the machine can see the
+    arguments of a command, so leave the password to PGPASSWORD or ~/.pgpass.
+    """
+    from footlights.authority.ledger.names import init_database
+
+    with exit_on_refusal():
+        made = init_database(url)
+    typer.echo("made the tables of ledgers" if made else "the database has the tables of ledgers already")
+
+
+@ledgers.command("copy")
+def copy(
+    source: LedgerName,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A file or a URL that has no ledger yet.")],
+) -> None:
+    """Copy a ledger from a file to a database, or back. Every digest stays.
+
+    The ledger is audited before and after. Stop the stage first: what it commits later is not in the copy.
+    """
+    from footlights.authority.audit.reader import Altered
+    from footlights.authority.ledger.copying import copy_ledger
+
+    try:
+        with exit_on_refusal():
+            report = copy_ledger(source, target)
+    except Altered as flaw:
+        typer.echo(str(flaw), err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"copied {report.commits:,} commits and {report.tool_steps:,} tool steps; the head is {report.head}")
 
 
 @worlds.command("patch")

@@ -52,9 +52,10 @@ _DEFAULTS = {
     "keepalives_interval": "2",
     "keepalives_count": "3",
 }
+NO_TABLES = "The database has no tables of Footlights. This makes them: footlights ledger init URL"
 _REASONS: tuple[tuple[type[psycopg.Error], str], ...] = (
-    (errors.UndefinedTable, "The database has no tables of Footlights. This makes them: footlights ledger init URL"),
-    (errors.InvalidSchemaName, "The database has no tables of Footlights. This makes them: footlights ledger init URL"),
+    (errors.UndefinedTable, NO_TABLES),
+    (errors.InvalidSchemaName, NO_TABLES),
     (errors.InsufficientPrivilege, "The role lacks rights in the schema footlights of the database."),
     (errors.ReadOnlySqlTransaction, "The server is a replica, or read-only: a stage needs the primary."),
     (errors.DiskFull, "The disk of the database is full."),

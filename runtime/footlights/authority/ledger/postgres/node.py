@@ -129,10 +129,7 @@ class PostgresNode:
     async def _renew_all(self) -> None:
         held, sent = list(self._held.values()), trio.current_time()
         try:
-            # Abandoned when the stage closes: a statement may wait for a server that does not answer.
-            ours = await trio.to_thread.run_sync(
-                self._renew, [(each.world, each.owner) for each in held], abandon_on_cancel=True
-            )
+            ours = await trio.to_thread.run_sync(self._renew, [(each.world, each.owner) for each in held])
         except LedgerUnavailable:
             return
         for each in held:

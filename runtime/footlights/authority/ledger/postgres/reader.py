@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from footlights.authority.audit.reader import Altered, Entry, LedgerUnreadable, ToolRow
 from footlights.authority.ledger.postgres.connection import WorldConnection, connect, translated
-from footlights.authority.ledger.postgres.schema import EXPECTED, check_server, check_version, shape
+from footlights.authority.ledger.postgres.schema import EXPECTED, check_tables, shape
 from footlights.authority.ledger.sql.reader import COMMITS, SqlReader, entry_of
 from footlights.errors import LedgerUnavailable
 
@@ -34,9 +34,7 @@ class PostgresReader(SqlReader):
             self._raw = connect(url)
             undo.callback(self._raw.close)
             self._raw.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            if not check_server(self._raw, writes=False):
-                raise LedgerUnreadable("The database has no tables of Footlights.")
-            check_version(self._raw)
+            check_tables(self._raw, writes=False)
             found = self._raw.execute(_FIND, (url.world,)).fetchone()
             if found is None:
                 raise LedgerUnreadable(f"The database has no world {url.world}.")

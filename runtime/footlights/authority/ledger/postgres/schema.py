@@ -6,14 +6,16 @@ written.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from footlights.authority.digest import digest
-from footlights.authority.ledger.postgres.connection import SCHEMA
+from footlights.authority.ledger.postgres.connection import NO_TABLES, SCHEMA, connect, translated
 from footlights.authority.ledger.sql.errors import LedgerFormat
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
+    from footlights.authority.ledger.address import LedgerUrl
     from footlights.authority.ledger.postgres.connection import Raw
 
 VERSION = 1
@@ -70,6 +72,12 @@ _SERVER = """SELECT current_setting('server_version_num')::integer, current_sett
 _OLDEST = 140_000
 
 
+def init(url: LedgerUrl) -> bool:
+    """Make the tables in this database. Whether they were missing. Raises `LedgerUnavailable`."""
+    with translated(url), closing(connect(url)) as raw:
+        return create(raw)
+
+
 def create(raw: Raw) -> bool:
     """Make the tables in a database. Whether they were missing. Raises `LedgerFormat`."""
     if check_server(raw):
@@ -94,6 +102,13 @@ def check_server(raw: Raw, *, writes: bool = True) -> bool:
     if is_read_only and writes:
         raise LedgerUnavailable("The server is a replica, or read-only: a stage needs the primary.")
     return bool(has_tables)
+
+
+def check_tables(raw: Raw, *, writes: bool = True) -> None:
+    """Raises `LedgerUnavailable` for a server that cannot be used, and `LedgerFormat` for other tables, or none."""
+    if not check_server(raw, writes=writes):
+        raise LedgerFormat(NO_TABLES)
+    check_version(raw)
 
 
 def check_version(raw: Raw) -> None:

@@ -57,12 +57,14 @@ DELETE_NODES = b"""DELETE FROM footlights.nodes WHERE world = $1 AND id IN (
     SELECT id FROM footlights.nodes WHERE world = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT $4)"""
 """It has no fence: rows that no kept world needs are needed by no later one."""
 
+NEXT_WORLD = b"SELECT nextval(pg_get_serial_sequence('footlights.heads', 'world'))"
+
 MAKE_NODES = b"INSERT INTO footlights.nodes SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bytea[])"
 
 MAKE_WORLD = b"INSERT INTO footlights.worlds VALUES ($1, 0, $2, 1, $3)"
 
 MAKE = b"""INSERT INTO footlights.heads OVERRIDING SYSTEM VALUE
-    VALUES ($1, $2, $3, $4, $5, $6, $6, '', 0, '', '', 'epoch') ON CONFLICT (name) DO NOTHING"""
+    VALUES ($1, $2, $3, $4, $5, $6, $7, '', 0, '', '', 'epoch') ON CONFLICT (name) DO NOTHING"""
 
 
 class Statement:

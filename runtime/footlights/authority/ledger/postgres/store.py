@@ -25,9 +25,9 @@ from footlights.authority.chain import FORMAT, seed
 from footlights.authority.ledger.postgres import statements
 from footlights.authority.ledger.postgres.arrays import Bodies, Numbers, Texts
 from footlights.authority.ledger.postgres.connection import WorldConnection, as_ledger_error, is_definite, translated
-from footlights.authority.ledger.postgres.schema import check_server, check_version
+from footlights.authority.ledger.postgres.schema import check_tables
 from footlights.authority.ledger.protocol import Opening
-from footlights.authority.ledger.sql.errors import LedgerDamaged, LedgerFormat
+from footlights.authority.ledger.sql.errors import LedgerDamaged
 from footlights.authority.ledger.sql.head import Head, read_head
 from footlights.authority.ledger.sql.rows import initial_digest, restore
 from footlights.authority.ledger.sql.store import InDoubt, SqlStore, already_committed, other_turns
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 _PAGE = 1_024
 _FIND = b"""SELECT world, owner, link, node, extract(epoch FROM until - clock_timestamp())::float8
     FROM footlights.heads WHERE name = $1"""
-_NEXT = b"SELECT nextval(pg_get_serial_sequence('footlights.heads', 'world'))"
 
 
 class PostgresStore(SqlStore):
@@ -73,11 +72,7 @@ class PostgresStore(SqlStore):
     def open(self, genesis: World) -> Opening:
         checked_digest(genesis)
         with self._borrowed() as raw:
-            if not check_server(raw):
-                raise LedgerFormat(
-                    "The database has no tables of Footlights. This makes them: footlights ledger init URL"
-                )
-            check_version(raw)
+            check_tables(raw)
             row = self._find(raw)
             if row is None:
                 self._make(raw, genesis)
@@ -107,7 +102,7 @@ class PostgresStore(SqlStore):
 
     def _make(self, raw: Raw, genesis: World) -> None:
         """Make the world. It exists from its last statement on; a crash before leaves rows that belong to no world."""
-        ((world,),) = raw.execute(_NEXT).fetchall()
+        ((world,),) = raw.execute(statements.NEXT_WORLD).fetchall()
         if isinstance(genesis, JsonWorld):
             checkpoint = Checkpoint(genesis, 0, RowSpace(), 1, 1)
             while not checkpoint.root:
@@ -115,7 +110,7 @@ class PostgresStore(SqlStore):
                 raw.execute(statements.MAKE_NODES, (world, Numbers(ids), Bodies(bodies), Bodies(kids)))
             raw.execute(statements.MAKE_WORLD, (world, checkpoint.root, checkpoint.digest))
         digest = genesis.digest()
-        values = (world, self._url.world, FORMAT, digest, int(isinstance(genesis, JsonWorld)), seed(digest))
+        values = (world, self._url.world, FORMAT, digest, int(isinstance(genesis, JsonWorld)), *[seed(digest)] * 2)
         raw.execute(statements.MAKE, values)
 
     def begin_epoch(self, epoch: int) -> None:

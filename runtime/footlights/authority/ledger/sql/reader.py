@@ -34,6 +34,17 @@ _COMMIT_ID = re.compile(r"(?:c-)?([0-9a-f]{8,64})")
 _POSITION = re.compile(r"[0-9]{1,15}")
 
 
+COLUMNS = {
+    "epochs": ("epoch", "first_position", "entry_digest"),
+    "commits": ("position", "epoch", "session_id", "turn_id", "record", "commit_digest", "entry_digest"),
+    "nodes": ("id", "body", "kids"),
+    "worlds": ("position", "root", "first", "digest"),
+    "tools": ("position", "epoch", "key", "step", "entry_digest"),
+    "requests": ("position", "session_id", "request_id", "turn_id", "tool_position"),
+}
+"""The tables of a ledger, besides its genesis and its ends. The rows are in the order of the first column."""
+
+
 class SqlReader(ABC):
     """A `LedgerReader`; use it in a `with` block, in one thread."""
 
@@ -102,6 +113,12 @@ class SqlReader(ABC):
         _check_shape("ends", row, str, str)
         return EndsRow(*row)
 
+    def raw_rows(self, table: str) -> Iterator[tuple[Any, ...]]:
+        """All rows of a table of `COLUMNS`, as they are, with keys as bytes."""
+        columns = COLUMNS[table]
+        named = ", ".join("CAST(key AS BLOB)" if each == "key" else each for each in columns)
+        return self._in_order(f"SELECT {named} FROM {table}", by=columns[0])
+
     # -- lookups
 
     def count(self) -> int:
@@ -140,9 +157,9 @@ class SqlReader(ABC):
     def mentioning(self, words: str) -> list[Entry]:
         """The commits whose record contains this text, in order. It scans all of them."""
 
-    def _in_order(self, query: str, after: int = _BEFORE_ALL) -> Iterator[tuple[Any, ...]]:
+    def _in_order(self, query: str, after: int = _BEFORE_ALL, by: str = "position") -> Iterator[tuple[Any, ...]]:
         # In pages, so that an iteration that stops early leaves no open statement, which would keep the file open.
-        while page := self._rows(f"{query} WHERE position > ? ORDER BY position LIMIT {_PAGE}", after):
+        while page := self._rows(f"{query} WHERE {by} > ? ORDER BY {by} LIMIT {_PAGE}", after):
             yield from page
             after = page[-1][0]
 

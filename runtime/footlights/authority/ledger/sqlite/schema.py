@@ -151,18 +151,30 @@ def make_durable(connection: sqlite3.Connection) -> None:
 
 def create(connection: sqlite3.Connection, genesis_digest: str, genesis: JsonWorld | None) -> None:
     """Create the tables in an empty file, in one transaction. `genesis` is None for a world of the host's own kind."""
-    connection.execute("BEGIN IMMEDIATE")
-    for table in TABLES:
-        connection.execute(table)
-    connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, genesis is not None))
+    end = seed(genesis_digest)
+    create_tables(connection, genesis_digest, genesis is not None, end, end)
     if genesis is not None:
         checkpoint = Checkpoint(genesis, 0, RowSpace(), 1, 1)
         while not checkpoint.root:
             insert_nodes(connection, checkpoint, checkpoint.take(_PAGE))
-    connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (seed(genesis_digest), seed(genesis_digest)))
+    connection.execute("COMMIT")
+
+
+def create_tables(
+    connection: sqlite3.Connection,
+    genesis_digest: str,
+    is_json: bool,
+    entry_digest: str,
+    tool_digest: str,
+) -> None:
+    """Begin a transaction, and make the tables in it, with the genesis and the ends."""
+    connection.execute("BEGIN IMMEDIATE")
+    for table in TABLES:
+        connection.execute(table)
+    connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, is_json))
+    connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (entry_digest, tool_digest))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     write_version(connection)
-    connection.execute("COMMIT")
 
 
 def insert_nodes(connection: sqlite3.Connection, checkpoint: Checkpoint, rows: Sequence[NodeRow]) -> None:
