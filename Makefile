@@ -94,14 +94,12 @@ docs: $(VENV)/.ready-docs
 attack: $(READY)
 	$(BIN)/footlights bench attack $(if $(QUICK),--quick) $(foreach name,$(ONLY),--only $(name))
 
-bench: $(READY)
-	$(BIN)/footlights bench core
-	$(BIN)/footlights bench authority
-	$(BIN)/footlights bench models
-	$(BIN)/footlights bench wire
-	$(BIN)/footlights bench embed
-	$(BIN)/footlights bench start
-	$(BIN)/footlights bench counts
+# What measures Footlights itself, one suite after the other. `make bench-core` runs one; QUICK=1 is a smoke test, and
+# JSON=core.json also writes the figures. See benchmarks/README.md.
+bench: bench-core bench-authority bench-models bench-wire bench-embed bench-start bench-counts
+
+bench-%: $(READY)
+	PYTHONPATH=benchmarks $(BIN)/python -m suites $* $(if $(QUICK),--quick) $(if $(STRICT),--strict) $(if $(JSON),--json $(JSON))
 
 # The same turn in other frameworks, each in an environment of its own with the same Python; see benchmarks/peers.
 PEERS := pipecat langgraph pydantic_ai pykka
@@ -118,7 +116,7 @@ peers: $(READY)
 # that does nothing else. FULL=1 also measures what takes very long. ONLY='core wire' measures these, and the others keep
 # their results and their dates.
 performance: $(READY) weights peers
-	$(BIN)/python -m footlights_bench.performance $(if $(FULL),--full) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m suites.performance $(if $(FULL),--full) $(if $(ONLY),--only $(ONLY))
 
 .venv-peers/%/.ready: benchmarks/peers/%/requirements.txt benchmarks/peers/%/constraints.txt
 	rm -rf $(@D)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from footlights_bench.lib.figures import percentile
+from footlights_bench.lib.percentiles import percentile
 from peers.entrants import OURS
 from peers.laps import MANNERS
 

@@ -289,14 +289,21 @@ _PARTS: dict[str, Callable[[], str]] = {
     "api-statistics": lambda: api.described(
         footlights.StageStatistics, footlights.SessionStatistics, footlights.OutboxStatistics
     ),
-    "testing-explore": lambda: api.described(testing.cancel_everywhere, testing.Trial, testing.Exploration),
+    "testing-explore": lambda: api.described(
+        testing.cancel_everywhere, testing.fail_everywhere, testing.Trial, testing.Exploration
+    ),
     "testing-verdicts": lambda: api.described(
         testing.ExplorationFailed,
         testing.Diverged,
         testing.Deadlocked,
         testing.Runaway,
-        testing.TasksLeaked,
         testing.ThreadStuck,
+        testing.GraceExceeded,
+        testing.CancelSwallowed,
+        testing.CleanupCut,
+        testing.TasksLeaked,
+        testing.LocksHeld,
+        testing.ResourcesLeaked,
         testing.HooksMoved,
     ),
     "testing-threads": lambda: api.described(testing.quiesced_threads, testing.Gate),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from attrs import frozen
 
-from tests.kit.command import footlights
+from suites.__main__ import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -44,14 +44,12 @@ def small_heap() -> Generator[None]:
 
 
 @pytest.fixture
-def quick_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., QuickRun]:
-    """Run `footlights bench NAME --quick --json FILE`; every figure must be printed and written."""
+def quick_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., QuickRun]:
+    """Run `python -m suites NAME --quick --json FILE`; every figure must be printed and written."""
 
     def run(bench: str, *options: str) -> QuickRun:
         path = tmp_path / f"{bench}.json"
-        assert footlights(monkeypatch, "bench", bench, "--quick", "--json", str(path), *options) == 0
+        assert main([bench, "--quick", "--json", str(path), *options]) == 0
         printed = capsys.readouterr()
         written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         assert (written["bench"], written["quick"]) == (bench, True)

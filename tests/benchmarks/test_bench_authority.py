@@ -12,10 +12,10 @@ import trio.testing
 
 from footlights.authority.audit.audit import audit
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights_bench.authority.commits import LedgerAlone, WholeCommitter, race
-from footlights_bench.authority.growth import examine, grow
-from footlights_bench.authority.latency import Together, time_commits
-from footlights_bench.authority.work import Judge, genesis, payment, purses
+from suites.authority.commits import LedgerAlone, WholeCommitter, race
+from suites.authority.growth import examine, grow
+from suites.authority.latency import Together, time_commits
+from suites.authority.work import Judge, genesis, payment, purses
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,12 +8,13 @@ import pytest
 import trio
 from attrs import evolve
 
-from footlights_bench.core.latency import time_calls
-from footlights_bench.core.throughput import play_through_channel, race
-from footlights_bench.lib.figures import Aim, Figure, percentile
 from footlights_bench.lib.machine import name_of_processor, this_machine
-from footlights_bench.lib.report import Report, print_table
-from footlights_bench.lib.scripts import EVENTS_PER_TURN, flooding, whole_turn, whole_turn_yielding
+from footlights_bench.lib.percentiles import percentile
+from suites.core.latency import time_calls
+from suites.core.throughput import play_through_channel, race
+from suites.lib.figures import Aim, Figure
+from suites.lib.report import Report, print_table
+from suites.lib.scripts import EVENTS_PER_TURN, flooding, whole_turn, whole_turn_yielding
 
 if TYPE_CHECKING:
     from collections.abc import Callable

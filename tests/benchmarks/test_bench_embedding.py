@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from footlights_bench.embedding.frames import play_frames
-from footlights_bench.embedding.guest import guest_stage
-from footlights_bench.lib.scripts import cast_of, paced
+from suites.embed.frames import play_frames
+from suites.embed.guest import guest_stage
+from suites.lib.scripts import cast_of, paced
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from footlights import Limits, MemoryLedger, open_stage
-from footlights_bench.growth.cost import time_turns
-from footlights_bench.growth.crowd import AT_A_TIME, SHORT, TURNS_KEPT, Crowd, short_turn
-from footlights_bench.growth.long_run import Tenth, figures_of, run_long
-from footlights_bench.growth.pauses import recorded, stream
 from footlights_bench.lib.machine import resident_bytes
-from footlights_bench.lib.scripts import cast_of
+from suites.growth.cost import time_turns
+from suites.growth.crowd import AT_A_TIME, SHORT, TURNS_KEPT, Crowd, short_turn
+from suites.growth.long_run import Tenth, figures_of, run_long
+from suites.growth.pauses import recorded, stream
+from suites.lib.scripts import cast_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

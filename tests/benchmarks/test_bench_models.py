@@ -10,9 +10,9 @@ import pytest
 import trio
 import trio.testing
 
-from footlights_bench.models.direct import has_text
-from footlights_bench.models.suite import heartbeat
-from tests.kit.command import footlights
+from suites.__main__ import main
+from suites.models.direct import has_text
+from suites.models.suite import heartbeat
 from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def test_a_quick_run_prints_and_writes_every_figure(weights: Path, quick_run: Ca
     assert aims == ["model_loading seen after begin_turn", *["ours / engine alone"] * 4]
 
 
-def test_a_missing_model_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert footlights(monkeypatch, "bench", "models", "--model", "nothing.gguf") == 2
+def test_a_missing_model_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--model", "nothing.gguf"]) == 2
     assert "No file and no known weights" in capsys.readouterr().err
 
 

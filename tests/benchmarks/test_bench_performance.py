@@ -6,28 +6,28 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import typer.main
 from attrs import evolve, frozen
 
 from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched
-from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.machine import this_machine
-from footlights_bench.lib.report import Report
-from footlights_bench.performance import __main__ as performance
-from footlights_bench.performance import run as performance_run
-from footlights_bench.performance import suites as performance_suites
-from footlights_bench.performance.page import EXPLAINED_BY, explanations, rendered, unexplained, unshown
-from footlights_bench.performance.results import Results, Taken
-from footlights_bench.performance.run import Worked, share_of_others, this_commit, worked
-from footlights_bench.performance.suites import SUITES, Kind, Suite, why_not_here
 from footlights_bench.scenario.definition import find_scenario, read_scenario
-from footlights_transports.cli.bench import app
-from tests.benchmarks.test_bench_compare import RACE
+from suites.__main__ import SUITES as COMMANDS
+from suites.lib.figures import Aim, Figure
+from suites.lib.report import Report
+from suites.performance import __main__ as performance
+from suites.performance import run as performance_run
+from suites.performance import suites as performance_suites
+from suites.performance.page import EXPLAINED_BY, explanations, rendered, unexplained, unshown
+from suites.performance.results import Results, Taken
+from suites.performance.run import Worked, share_of_others, this_commit, worked
+from suites.performance.suites import SUITES, Kind, Suite, why_not_here
+from tests.benchmarks.test_bench_figures import RACE
 from tests.benchmarks.test_bench_scenario_report import MET, MISSED, TWICE, found
 from tests.kit.paths import ROOT
 
@@ -62,7 +62,7 @@ def keep(results: Results, folder: Path, suite: Suite, *figures: Figure, quick: 
 def test_the_tables_of_the_page_match_the_results() -> None:
     page = (DOCS / performance.PAGE).read_text(encoding="utf-8")
     told = rendered(page, Results(DOCS / performance.FOLDER))
-    assert page == told, "run: python -m footlights_bench.performance --render-only"
+    assert page == told, "run: python -m suites.performance --render-only"
 
 
 def test_every_suite_has_a_section_on_the_page() -> None:
@@ -85,8 +85,8 @@ def test_every_explanation_belongs_to_an_aim() -> None:
 
 
 def test_every_suite_can_be_started() -> None:
-    commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]  # it is a group
-    assert {suite.name for suite in SUITES if suite.kind is Kind.BENCH} <= commands
+    assert {suite.name for suite in SUITES if suite.kind is Kind.BENCH} <= COMMANDS.keys()
+    assert all(callable(import_module(f"suites.{name}.suite").run) for name in COMMANDS)
     for suite in SUITES:
         if suite.kind is Kind.SCENARIO:
             assert read_scenario(find_scenario(suite.name)).load.duration <= 60

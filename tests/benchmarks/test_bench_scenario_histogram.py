@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footlights_bench.lib.figures import percentile
+from footlights_bench.lib.percentiles import percentile
 from footlights_bench.scenario.histogram import Histogram
 
 

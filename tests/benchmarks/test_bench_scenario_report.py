@@ -14,20 +14,20 @@ import pytest
 from attrs import evolve
 
 from footlights.events import CommitFinal, CommitOutcome, EventType, InterruptReason
-from footlights_bench.lib.figure_file import UnreadableResult
 from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.result_file import UnreadableResult
 from footlights_bench.scenario.compare import Change, Recorded, change, comparison, read_result
 from footlights_bench.scenario.definition import Load, Metric, Scenario, Target, Trouble, TurnShape
 from footlights_bench.scenario.histogram import Histogram
-from footlights_bench.scenario.html import page
 from footlights_bench.scenario.plan import Arrival
-from footlights_bench.scenario.plots import percentile_curves, throughput, timelines
+from footlights_bench.scenario.report.html import page
+from footlights_bench.scenario.report.plots import percentile_curves, throughput, timelines
+from footlights_bench.scenario.report.svg import linear_axis, log_axis, whole_axis
+from footlights_bench.scenario.report.text import ms, table
 from footlights_bench.scenario.result import result_of
 from footlights_bench.scenario.run import Observed, Sample
-from footlights_bench.scenario.svg import linear_axis, log_axis, whole_axis
-from footlights_bench.scenario.system import Depths
+from footlights_bench.scenario.systems.protocol import Depths
 from footlights_bench.scenario.tally import SHOWN_OTHERS, SHOWN_SLOWEST, Marks, Tally
-from footlights_bench.scenario.text import ms, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -47,7 +47,7 @@ from footlights_bench.scenario.histogram import Histogram
 from footlights_bench.scenario.plan import number_of_turns, plan
 from footlights_bench.scenario.result import result_of
 from footlights_bench.scenario.run import observe
-from footlights_bench.scenario.system import Depths
+from footlights_bench.scenario.systems.protocol import Depths
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

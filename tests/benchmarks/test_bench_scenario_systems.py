@@ -17,6 +17,7 @@ import pytest
 import trio
 from attrs import evolve
 from rich.console import Console
+from typer.testing import CliRunner
 
 from footlights import Limits, open_stage
 from footlights.errors import SessionClosed
@@ -24,19 +25,20 @@ from footlights.testing import cancel_everywhere
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.lib.progress import ignore_progress, progress_bar, shown_progress
-from footlights_bench.lib.report import Report, publish
-from footlights_bench.scenario import remote as scenario_remote
 from footlights_bench.scenario.definition import LedgerKind, Metric, TurnShape, find_scenario, read_scenario, shipped
-from footlights_bench.scenario.html import page
-from footlights_bench.scenario.in_process import InProcess, StagePlayer, open_in_process
 from footlights_bench.scenario.plan import plan
-from footlights_bench.scenario.remote import open_remote
+from footlights_bench.scenario.report.html import page
 from footlights_bench.scenario.run import observe
 from footlights_bench.scenario.suite import Server, measure, run_scenario
+from footlights_bench.scenario.systems import native as scenario_remote
+from footlights_bench.scenario.systems.in_process import InProcess, StagePlayer, open_in_process
+from footlights_bench.scenario.systems.native import open_remote
 from footlights_transports.access.policy import AccessPolicy
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.cli.bench import TOKEN_VARIABLE
+from footlights_transports.cli.commands import app
 from footlights_transports.errors import Unauthorized
+from suites.lib.report import Report, publish
 from tests.kit.command import footlights
 from tests.kit.served import FOOTLIGHTS, open_server, write_game
 from tests.kit.serving import serve_ws
@@ -375,11 +377,10 @@ def test_an_unwritable_file_is_an_error_before_the_run(
     assert "measuring" not in printed.err
 
 
-def test_a_suite_with_an_unwritable_file_does_not_begin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command(monkeypatch, "core", "--json", str(tmp_path / "nowhere/core.json")) == 2
-    assert capsys.readouterr().out == ""
+def test_bench_without_a_command_prints_its_help() -> None:
+    told = CliRunner().invoke(app, ["bench"]).output
+    assert all(each in told for each in ("scenario", "compare", "attack"))
+    assert "core" not in told, "what measures Footlights itself is not in the wheel"
 
 
 # -- progress

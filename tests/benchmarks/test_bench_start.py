@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights_bench.start.first_turn import play
-from footlights_bench.start.runs import Runs
+from suites.start.first_turn import play
+from suites.start.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from footlights_bench.lib.scripts import EVENTS_PER_TURN, whole_turn_yielding
-from footlights_bench.wire.senders import Layout, open_bare, open_clients, open_ours, open_staged
-from footlights_bench.wire.throughput import SSE, WEBSOCKET, race
+from suites.lib.scripts import EVENTS_PER_TURN, whole_turn_yielding
+from suites.wire.senders import Layout, open_bare, open_clients, open_ours, open_staged
+from suites.wire.throughput import SSE, WEBSOCKET, race
 
 if TYPE_CHECKING:
     from collections.abc import Callable

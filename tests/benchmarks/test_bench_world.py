@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from footlights.authority import JsonWorld
-from footlights_bench.world.suite import even, odd_shapes
+from suites.world.suite import even, odd_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

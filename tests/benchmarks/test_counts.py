@@ -13,22 +13,22 @@ from footlights import MemoryLedger, Subscription, wire
 from footlights.authority.ledger.sqlite.store import SqliteStore
 from footlights.turn.turn import Turn
 from footlights_actors import ScriptedModel
-from footlights_bench.counts import __main__ as command
-from footlights_bench.counts import suite as counts
-from footlights_bench.counts.bounds import FILE, HERE, advice, bound_of, grown, read_bounds, write_bounds
-from footlights_bench.counts.memory import SESSION, TURN, count_blocks
-from footlights_bench.counts.meter import BY_PYTHON, METERED, Count, is_ours, repeatable
-from footlights_bench.counts.suite import SUBJECTS, count_workload
-from footlights_bench.counts.workloads import Expected, local_turn
-from footlights_bench.lib.scripts import TOKENS_PER_TURN, whole_turn
-from tests.kit.command import footlights
+from suites.__main__ import main
+from suites.counts import __main__ as command
+from suites.counts import suite as counts
+from suites.counts.bounds import FILE, HERE, advice, bound_of, grown, read_bounds, write_bounds
+from suites.counts.memory import SESSION, TURN, count_blocks
+from suites.counts.meter import BY_PYTHON, METERED, Count, is_ours, repeatable
+from suites.counts.suite import SUBJECTS, count_workload
+from suites.counts.workloads import Expected, local_turn
+from suites.lib.scripts import TOKENS_PER_TURN, whole_turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from footlights import Prompt, StreamEvent
-    from footlights_bench.counts.bounds import Counted
+    from suites.counts.bounds import Counted
 
 
 def judge(counted: Counted) -> None:
@@ -223,7 +223,7 @@ def test_the_command_shows_every_count_with_its_bound(
 ) -> None:
     path = tmp_path / "counts.json"
     monkeypatch.setattr(counts, "SUBJECTS", FEW)
-    assert footlights(monkeypatch, "bench", "counts", "--quick", "--strict", "--json", str(path)) == 0
+    assert main(["counts", "--quick", "--strict", "--json", str(path)]) == 0
     printed = capsys.readouterr()
     assert "counting with a tool" in printed.err
     written = json.loads(path.read_text(encoding="utf-8"))
@@ -245,7 +245,7 @@ def test_the_command_writes_bounds_and_the_next_run_judges_by_them(
         monkeypatch.setattr(module, "FILE", file)
     assert command.main(["--write-bounds"]) == 0
     assert list(read_bounds(file)) == [*FEW, SESSION, TURN]
-    assert counts.run_counts(quick=True, json_path=None, strict=True) == 0
+    assert counts.run(quick=True, json_path=None, strict=True) == 0
     file.write_text(file.read_text().replace('"task steps" = ', '"task steps" = -'))
     assert command.main([]) == 1
     assert "NO" in capsys.readouterr().out

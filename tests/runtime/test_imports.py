@@ -1,4 +1,4 @@
-"""Modules that an import loads. Its duration is measured by `footlights bench start`, not here."""
+"""Modules that an import loads. Its duration is measured by `make bench-start`, not here."""
 
 from __future__ import annotations
 

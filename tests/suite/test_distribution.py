@@ -54,6 +54,12 @@ def test_the_wheel_has_the_files_that_are_no_modules(needed: str) -> None:
     assert needed in {each.distribution_path for each in WheelBuilder(str(ROOT)).recurse_included_files()}
 
 
+def test_what_measures_footlights_itself_is_not_in_the_wheel() -> None:
+    wheel = {each.distribution_path for each in WheelBuilder(str(ROOT)).recurse_included_files()}
+    of_bench = {each.split("/")[1] for each in wheel if each.startswith("footlights_bench/")}
+    assert of_bench == {"__init__.py", "py.typed", "attack", "lib", "scenario"}
+
+
 def test_the_sdist_has_what_is_needed_to_build_and_to_test() -> None:
     sdist = {each.distribution_path for each in SdistBuilder(str(ROOT)).recurse_included_files()}
     folders = [ROOT / each for each in ("runtime", "actors", "transports", "benchmarks", "tests", "docs", ".ci")]

@@ -1,1 +1,1 @@
-"""Shared parts of the suites: figures, reports, progress, processes, scripts. It imports no suite."""
+"""Shared parts of the harness: the machine, child processes, progress, result files, tables."""

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from footlights_bench.lib.figure_file import UnreadableResult, read_json
+from footlights_bench.lib.result_file import UnreadableResult, read_json
 from footlights_bench.lib.tables import aligned
 from footlights_bench.scenario.definition import Metric
 from footlights_bench.scenario.histogram import Histogram
+from footlights_bench.scenario.report.text import ms
 from footlights_bench.scenario.result import FORMAT, in_ms, percentile_name
-from footlights_bench.scenario.text import ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

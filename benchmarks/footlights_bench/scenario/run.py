@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from footlights_bench.lib.progress import ShowProgress
     from footlights_bench.scenario.definition import Metric, Scenario
-    from footlights_bench.scenario.system import Depths, Player, System
+    from footlights_bench.scenario.systems.protocol import Depths, Player, System
 
 _SAMPLES = 60
 _PAUSE_PER_SAMPLE = 50  # times the duration of taking it

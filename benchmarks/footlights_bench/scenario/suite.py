@@ -11,12 +11,12 @@ from attrs import field, frozen
 
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.lib.progress import shown_progress
-from footlights_bench.scenario.html import page
-from footlights_bench.scenario.in_process import open_in_process
-from footlights_bench.scenario.remote import open_remote
+from footlights_bench.scenario.report.html import page
+from footlights_bench.scenario.report.text import table
 from footlights_bench.scenario.result import result_of
 from footlights_bench.scenario.run import observe
-from footlights_bench.scenario.text import table
+from footlights_bench.scenario.systems.in_process import open_in_process
+from footlights_bench.scenario.systems.native import open_remote
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from footlights_bench.lib.progress import ShowProgress
     from footlights_bench.scenario.definition import Scenario
     from footlights_bench.scenario.result import Result
-    from footlights_bench.scenario.system import System
+    from footlights_bench.scenario.systems.protocol import System
 
 
 @frozen(kw_only=True)

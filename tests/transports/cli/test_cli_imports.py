@@ -1,4 +1,4 @@
-"""Imports of the command line. `footlights bench start` times them."""
+"""Imports of the command line. `make bench-start` times them."""
 
 from __future__ import annotations
 

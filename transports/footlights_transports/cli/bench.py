@@ -1,16 +1,16 @@
-"""`footlights bench`: the benchmark suites, one command each."""
+"""`footlights bench`: latency under load, comparisons of runs, and attacks, one command each."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Annotated, TypeAlias
+from pathlib import Path  # noqa: TC003 - typer evaluates annotations
+from typing import Annotated
 
 import typer
 
 from footlights_transports.cli.exit_codes import exit_on_refusal
 
-app = typer.Typer(help="Measure the runtime on this machine, or a server.", no_args_is_help=True)
+app = typer.Typer(help="Measure or attack a server, or a stage in this process.", no_args_is_help=True)
 
 TOKEN_VARIABLE = "FOOTLIGHTS_TOKEN"
 OTHER_TOKEN_VARIABLE = "FOOTLIGHTS_OTHER_TOKEN"
@@ -21,91 +21,6 @@ def _can_be_written(file: Path | None) -> Path | None:
     if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
         raise typer.BadParameter(f"{file} cannot be written.")
     return file
-
-
-JsonPath: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Also write the figures to this file.", callback=_can_be_written),
-]
-Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
-Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a target is missed.")]
-
-
-@app.command("core")
-def bench_core(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The kernel in process: plain calls, events a second, memory."""
-    from footlights_bench.core.suite import run_core
-
-    raise typer.Exit(run_core(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("authority")
-def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Commits on this disk: rate, latency, and the behaviour of a long ledger."""
-    from footlights_bench.authority.suite import run_authority
-
-    raise typer.Exit(run_authority(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("world")
-def bench_world(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Worlds from 1 KB to 100 MB and of odd shapes: commits, latency, bytes, memory, opening again."""
-    from footlights_bench.world.suite import run_world
-
-    raise typer.Exit(run_world(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("models")
-def bench_models(
-    weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="The weights to measure.")] = "smollm2",
-    json_path: JsonPath = None,
-    quick: Quick = False,
-    strict: Strict = False,
-) -> None:
-    """A local model: first token and cancel compared with its engine alone, and its effect on the event loop."""
-    from footlights_bench.models.suite import run_models
-
-    raise typer.Exit(run_models(quick=quick, json_path=json_path, weights=weights, strict=strict))
-
-
-@app.command("embed")
-def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """A game loop with a stage on a thread: the effect of streaming turns on frames, and the latency of calls."""
-    from footlights_bench.embedding.suite import run_embedding
-
-    raise typer.Exit(run_embedding(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("growth")
-def bench_growth(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Many sessions and very many turns: cost of a turn, memory, duration of garbage collections."""
-    from footlights_bench.growth.suite import run_growth
-
-    raise typer.Exit(run_growth(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("wire")
-def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The WebSocket server over loopback: events a second compared with a bare loop, accept and cancel."""
-    from footlights_bench.wire.suite import run_wire
-
-    raise typer.Exit(run_wire(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("counts")
-def bench_counts(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The cost of turns and commits in task steps, calls, encodes and sends: counted, not timed."""
-    from footlights_bench.counts.suite import run_counts
-
-    raise typer.Exit(run_counts(quick=quick, json_path=json_path, strict=strict))
-
-
-@app.command("start")
-def bench_start(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The time from the start of a process to an import, a first turn, a server that answers."""
-    from footlights_bench.start.suite import run_start
-
-    raise typer.Exit(run_start(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("scenario")
@@ -206,11 +121,11 @@ def bench_attack(
 
 @app.command("compare")
 def bench_compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A file that `--json` of another command wrote.")],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A file that `scenario --json` wrote.")],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of a later run.")],
 ) -> None:
-    """The changes between two runs: 95 % confidence intervals for a scenario, otherwise ratios."""
-    from footlights_bench.compare import compared
+    """The changes between two runs of a scenario, with 95 % confidence intervals."""
+    from footlights_bench.scenario.compare import comparison, read_result
 
     with exit_on_refusal():
-        typer.echo(compared(before, after))
+        typer.echo(comparison(read_result(before), read_result(after)))

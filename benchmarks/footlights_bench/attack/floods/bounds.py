@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from footlights_bench.lib.figures import percentile
+from footlights_bench.lib.percentiles import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""Reports of a result: text for a terminal, and a page with plots."""

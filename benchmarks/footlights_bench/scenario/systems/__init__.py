@@ -1,0 +1,1 @@
+"""Systems that a scenario can be played against: a stage in this process, and servers of several protocols."""

@@ -1,0 +1,1 @@
+"""Shared parts of the suites: figures, reports, scripts, servers. It imports no suite."""
