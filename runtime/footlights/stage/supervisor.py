@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from footlights.authority.ledger.protocol import LeasedLedger
 from footlights.errors import IllegalTransition
 from footlights.events import InterruptReason
 from footlights.failure_texts import MODEL_NOT_READY, TOOL_LEFT_OPEN, known
@@ -123,7 +122,9 @@ class Supervisor:
         try:
             with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as committing:
-                    committing.start_soon(self._commit, name="committer")
+                    hold = getattr(self.ledger, "hold", None)  # a `LeasedLedger` has it
+                    run = self._committer.run if hold is None else partial(self._commit_while_holding, hold)
+                    committing.start_soon(run, name="committer")
                     async with trio.open_nursery() as loads:
                         self.pool.open(loads)
                         async with trio.open_nursery() as self._tools:
@@ -144,13 +145,10 @@ class Supervisor:
             self.closing.set()
             self.closed.set()
 
-    async def _commit(self) -> None:
+    async def _commit_while_holding(self, hold: Callable[[Callable[[bool], None]], Awaitable[None]]) -> None:
         """Run the committer, and hold the ledger until the last commit is durable."""
-        if not isinstance(self.ledger, LeasedLedger):
-            await self._committer.run()
-            return
         async with trio.open_nursery() as holding:
-            holding.start_soon(self.ledger.hold, self._suspend, name="lease of the ledger")
+            holding.start_soon(hold, self._suspend, name="lease of the ledger")
             await self._committer.run()
             holding.cancel_scope.cancel(reason="the last commit is durable")
 

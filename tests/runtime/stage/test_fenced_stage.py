@@ -23,15 +23,15 @@ from footlights import (
     open_stage,
 )
 from footlights.authority import JsonWorld
-from footlights.testing.explore import cancel_everywhere
 from footlights.testing.faults import FlakyLedger
 from footlights.testing.fenced import Fence, FencedLedger
 from footlights_actors import Call, Line, Pause, Say, ScriptedModel, standard_cast
+from footlights_kit.explore import cancel_everywhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 WORLD = JsonWorld({})
 
@@ -94,7 +94,8 @@ async def test_a_commit_that_is_fenced_is_announced_to_nobody(quiet_clock: MockC
             async with session.subscribe() as stream:
                 session.begin_turn("A room?")
                 await others.begin_epoch(WORLD)
-                told += [event.event_type async for event in stream]
+                async for event in stream:
+                    told.append(event.event_type)  # noqa: PERF401 - kept also when it ends by an error
     assert EventType.TURN_FINAL in told
     assert EventType.COMMIT_FINAL not in told
 
@@ -117,7 +118,8 @@ async def test_a_tool_does_not_run_on_a_stage_that_is_fenced(quiet_clock: MockCl
             async with session.subscribe() as stream:
                 session.begin_turn("A room?")
                 await others.begin_epoch(WORLD)
-                told += [event.event_type async for event in stream]
+                async for event in stream:
+                    told.append(event.event_type)  # noqa: PERF401 - kept also when it ends by an error
     assert ran == []
     assert EventType.COMMIT_FINAL not in told
 

@@ -27,5 +27,8 @@ def load_file(path: Path, reader: SqlReader) -> None:
         create_tables(connection, genesis.digest, genesis.is_json, ends.entry_digest, ends.tool_digest)
         for table, columns in COLUMNS.items():
             values = ", ".join("CAST(? AS TEXT)" if each == "key" else "?" for each in columns)
-            connection.executemany(f"INSERT INTO {table} VALUES ({values})", reader.raw_rows(table))
+            rows = reader.raw_rows(table)
+            if table == "requests":  # their numbers are those of the file
+                rows = ((None, *row[1:]) for row in rows)
+            connection.executemany(f"INSERT INTO {table} VALUES ({values})", rows)
         connection.execute("COMMIT")

@@ -20,8 +20,6 @@ import sqlite3
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from attrs import frozen
-
 from footlights.authority.ledger.protocol import Opening
 from footlights.authority.ledger.sql.errors import LedgerDamaged
 from footlights.authority.ledger.sql.head import Head, read_head
@@ -210,7 +208,7 @@ class SqliteStore(SqlStore):
             for request in requests:
                 _keep_request(connection, request, None)
             if isinstance(world, JsonWorld):
-                self._worlds.write(connection, _Nodes(connection), after.position, len(rows), world)
+                self._worlds.write(connection, self, after.position, len(rows), world)
 
     def _write_steps(self, after: Head, rows: Sequence[ToolStepRow], requests: Sequence[TurnRequest | None]) -> None:
         with self._writing(after) as connection:
@@ -219,17 +217,12 @@ class SqliteStore(SqlStore):
                 if request is not None:
                     _keep_request(connection, request, row[0])
 
-
-@frozen
-class _Nodes:
-    """The table of nodes, in a transaction."""
-
-    _connection: sqlite3.Connection
-
     def insert_nodes(self, checkpoint: Checkpoint, rows: Sequence[NodeRow]) -> None:
+        assert self._connection is not None
         insert_nodes(self._connection, checkpoint, rows)
 
     def delete_nodes(self, after: int, before: int, limit: int) -> bool:
+        assert self._connection is not None
         dead = "SELECT id FROM nodes WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
         removed = self._connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", (after, before, limit))
         return removed.rowcount == limit
