@@ -289,7 +289,7 @@ def declaring(missing: Callable[[SeqRange], tuple[SeqRange, ...]]) -> Plant:
 def settling(change: Callable[[CommitFinal], CommitFinal]) -> Plant:
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
         settle = Turn.settle
-        monkeypatch.setattr(Turn, "settle", lambda self, commit: settle(self, change(commit)))
+        monkeypatch.setattr(Turn, "settle", lambda self, commit, times: settle(self, change(commit), times))
 
     return plant
 

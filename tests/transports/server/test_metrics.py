@@ -69,6 +69,10 @@ async def test_a_turn_is_measured_from_its_acceptance_to_its_commit(quiet_clock:
     assert now["footlights_turn_accept_seconds_sum",] == 0
     assert now["footlights_turn_first_token_seconds_sum",] == pytest.approx(1.5, abs=0.002)
     assert now["footlights_turn_commit_seconds_sum",] >= 0.2
+    assert now["footlights_turn_part_seconds_sum", "first_token"] == pytest.approx(1.5, abs=0.002)
+    assert now["footlights_turn_part_seconds_sum", "speaking"] == pytest.approx(1.0, abs=0.002)
+    assert now["footlights_turn_part_seconds_sum", "write"] == pytest.approx(0.2, abs=0.002)
+    assert now["footlights_turn_part_seconds_count", "tool"] == 0
     assert now["footlights_turn_cancel_seconds_count",] == 0
     assert now["footlights_output_tokens_total",] == 2
     assert now["footlights_ledger_batch_commits_count",] == now["footlights_ledger_batch_commits_sum",] == 1

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from footlights.events import CommitFinal, JsonValue
     from footlights.modes import ModeDecision
     from footlights.stream.commit_feed import CommitFeed
+    from footlights.turn.summary import TurnSummary
     from footlights_transports.access.policy import User
 
 
@@ -298,6 +299,10 @@ class SessionAccess:
             raise SessionClosed("The server ends before that is known. Ask again when it is open again.") from None
         except LedgerUnavailable as error:
             raise Busy("The ledger cannot be read now. Ask again.") from error
+
+    def summary(self, user: User, session_id: str, turn_id: str) -> TurnSummary | None:
+        """How a turn of an open session ended, and where its time went; None if it is not settled, or not retained."""
+        return self.session(user, session_id).summary(turn_id)
 
     async def commits(self, user: User, session_id: str, limit: int) -> Sequence[CommitRecord]:
         """The newest commits of a session, in their order. It may be closed, if it has any."""

@@ -9,6 +9,7 @@ Each server has its own registry; nothing is registered globally.
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from prometheus_client.registry import Collector
 from footlights.events import InterruptReason
 from footlights.memory_claims import MEMORY_CLAIMS
 from footlights.turn.lifecycle import TurnState
+from footlights.turn.timeline import Part
 from footlights_transports.server.measured_ledger import MeasuredLedger
 
 if TYPE_CHECKING:
@@ -56,6 +58,13 @@ class Metrics:
         )
         self._cancel = measured("turn_cancel_seconds", "Canceled until the terminal event.", buckets=_SHORT)
         self._commit = measured("turn_commit_seconds", "Terminal event until durably committed.", buckets=_SHORT)
+        parts = measured(
+            "turn_part_seconds",
+            "Parts of the time from acceptance to commit. They have no gaps, so their sums add up.",
+            labelnames=["part"],
+            buckets=_LONG,
+        )
+        self._parts = {part: parts.labels(part.value) for part in Part}
         self._output_tokens = Counter(
             "footlights_output_tokens", "Tokens of models that count them.", registry=registry
         )
@@ -93,6 +102,11 @@ class Metrics:
         if canceled_at is not None:
             self._cancel.observe(max(0.0, summary.terminal_ms / 1000 - canceled_at))
         self._commit.observe((summary.committed_ms - summary.terminal_ms) / 1000)
+        took: Counts[Part] = Counts()
+        for each in summary.parts:
+            took[each.part] += each.took_us
+        for part, microseconds in took.items():
+            self._parts[part].observe(microseconds / 1_000_000)
         self._output_tokens.inc(summary.output_tokens or 0)
         for phrase in summary.memory_claims:
             self._memory_claims.labels(phrase).inc()

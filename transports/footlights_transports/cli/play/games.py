@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from footlights.authority import CommitRecord
     from footlights.session.session import InteractionSession
     from footlights.stage.stage import Stage
+    from footlights.turn.summary import TurnSummary
     from footlights_transports.client.client import Client
     from footlights_transports.client.session import ClientSession
 
@@ -50,6 +51,10 @@ class Game(Protocol):
 
     async def record(self, turn_id: str) -> CommitRecord | None:
         """The record of a committed turn; None if it cannot be had."""
+        ...
+
+    async def summary(self, turn_id: str) -> TurnSummary | None:
+        """How a turn ended, and where its time went; None if it cannot be had."""
         ...
 
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
@@ -90,6 +95,9 @@ class LocalGame:
     async def record(self, turn_id: str) -> CommitRecord | None:
         return await self._stage.ledger.find(self._session.session_id, turn_id)
 
+    async def summary(self, turn_id: str) -> TurnSummary | None:
+        return self._session.summary(turn_id)
+
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         """There is none that could be lost."""
 
@@ -117,6 +125,9 @@ class RemoteGame:
 
     async def record(self, turn_id: str) -> CommitRecord | None:
         return next((each for each in await self._session.commits(_LATEST) if each.turn_id == turn_id), None)
+
+    async def summary(self, turn_id: str) -> TurnSummary | None:
+        return await self._session.summary(turn_id)
 
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         self._watchers.append(tell)

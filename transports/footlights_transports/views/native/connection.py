@@ -144,6 +144,8 @@ class NativeConnection(Connection):
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
             case native.ListCommits(session_id, limit):
                 self._answer_later(command_id, partial(self._commits, session_id, limit))
+            case native.Summarize(session_id, turn_id):
+                return native.summary_result(access.summary(user, session_id, turn_id))
             case native.HostCommit(intents, why):
                 self._answer_later(command_id, partial(self._commit, intents, why))
             case native.FollowCommits():
