@@ -16,7 +16,7 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from footlights.authority.ledger.postgres.arrays import DUMPERS
-from footlights.authority.ledger.sql.errors import LedgerFormat
+from footlights.authority.ledger.sql.errors import LedgerFormat, LedgerUnreachable
 from footlights.errors import InvalidCommand, LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -131,5 +131,6 @@ def as_ledger_error(url: LedgerUrl, error: psycopg.Error) -> LedgerUnavailable:
         if isinstance(error, kind):
             is_format = isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName)
             return LedgerFormat(sentence) if is_format else LedgerUnavailable(sentence)
+    raised = LedgerUnavailable if is_definite(error) else LedgerUnreachable
     said = " ".join(url.without_secrets(str(error)).split())
-    return LedgerUnavailable(f"The database of the ledger cannot be used: {said.rstrip('.')}.")
+    return raised(f"The database of the ledger cannot be used: {said.rstrip('.')}.")

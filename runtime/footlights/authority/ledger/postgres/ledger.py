@@ -35,6 +35,9 @@ class PostgresLedger(SqlLedger):
     `begin_epoch` until the world has no owner, and does not raise `LedgerInUse`.
     """
 
+    _longest_pause = 1.0
+    _attempts = 4
+
     def __init__(self, url: str | LedgerUrl, *, node: PostgresNode | None = None, standby: bool = False) -> None:
         url = parse_url(url) if isinstance(url, str) else url
         self._shares_node = node is not None

@@ -27,7 +27,7 @@ from footlights.authority.ledger.postgres.arrays import Bodies, Numbers, Texts
 from footlights.authority.ledger.postgres.connection import WorldConnection, as_ledger_error, is_definite, translated
 from footlights.authority.ledger.postgres.schema import check_tables
 from footlights.authority.ledger.protocol import Opening
-from footlights.authority.ledger.sql.errors import LedgerDamaged
+from footlights.authority.ledger.sql.errors import LedgerDamaged, LedgerUnreachable
 from footlights.authority.ledger.sql.head import Head, read_head
 from footlights.authority.ledger.sql.rows import initial_digest, restore
 from footlights.authority.ledger.sql.store import InDoubt, SqlStore, already_committed, other_turns
@@ -123,10 +123,13 @@ class PostgresStore(SqlStore):
             *(*self._found, head.entry_digest, head.tool_digest, before),
             *(epoch, head.position + 1, self._unfinished or 2**62),
         )
-        with self._borrowed() as raw:
-            # If the answer is lost, this owner may have the world or not: opened again, it takes it either way.
-            if not raw.execute(statements.BEGIN, values).fetchall():
-                raise LedgerInUse(f"Another stage has taken the world {self._url.world} over.")
+        try:
+            with self._borrowed() as raw:
+                taken = raw.execute(statements.BEGIN, values).fetchall()
+        except LedgerUnreachable as error:  # this owner may have the world or not: opened again, it takes it either way
+            raise LedgerUnavailable(*error.args) from None
+        if not taken:
+            raise LedgerInUse(f"Another stage has taken the world {self._url.world} over.")
         self._head = after
 
     def close(self) -> None:
@@ -148,8 +151,12 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def _borrowed(self) -> Generator[Raw]:
-        with translated(self._url), self._node.borrowed() as raw:
-            yield raw
+        try:
+            with translated(self._url), self._node.borrowed() as raw:
+                yield raw
+        except BaseException:
+            self.forget()
+            raise
 
     @contextmanager
     def _reading(self) -> Generator[tuple[WorldConnection, Head]]:
@@ -213,15 +220,12 @@ class PostgresStore(SqlStore):
         except psycopg.errors.UniqueViolation:
             raise already_committed() from None
         except (psycopg.Error, OSError, MemoryError) as error:
-            if isinstance(error, psycopg.Error) and is_definite(error):
-                self.forget()
+            if is_definite(error):
                 raise
             connection.raw.close()
-            self.forget()
             cause = as_ledger_error(self._url, error) if isinstance(error, psycopg.Error) else error
             raise InDoubt(after.is_in) from cause
         if not made:
-            self.forget()
             self._explain(connection)
         self._head = after
 

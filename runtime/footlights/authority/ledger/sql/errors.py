@@ -11,6 +11,10 @@ class LedgerFormat(LedgerUnavailable):
     code = "ledger_format"
 
 
+class LedgerUnreachable(LedgerUnavailable):
+    """The database cannot be reached now. A commit waits for it."""
+
+
 class LedgerDamaged(LedgerUnavailable):
     """It is a ledger, and its content is inconsistent. `footlights audit` finds the place."""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import trio
 
+from footlights.authority.ledger.sql.errors import LedgerUnreachable
 from footlights.authority.ledger.sql.store import InDoubt
 from footlights.authority.ledger.sql.tool_group import ToolGroup, WaitingStep
 from footlights.authority.tool_steps import ToolStep, check_key
@@ -36,11 +37,15 @@ log = logging.getLogger("footlights.ledger")
 _T = TypeVar("_T")
 
 _FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 5.0
 
 
 class SqlLedger:
     """Implements `footlights.Ledger` with a store. `begin_epoch` opens it, `close` closes it."""
+
+    _longest_pause = 5.0
+    """Seconds between two questions about a write in doubt, or two tries to reach the store."""
+    _attempts = 1
+    """How often a write is tried whose connection ends without an answer."""
 
     def __init__(self, store: SqlStore, limiter: trio.CapacityLimiter | None = None) -> None:
         self._store = store
@@ -89,7 +94,7 @@ class SqlLedger:
             await trio.lowlevel.checkpoint()
             return known
         async with self._calling():
-            return await self._in_thread(partial(self._store.last_digests, session_ids))
+            return await self._when_reached(partial(self._store.last_digests, session_ids))
 
     async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         """See the protocol; it also refuses a batch that was not judged in the ledger's own world."""
@@ -208,11 +213,28 @@ class SqlLedger:
         )
 
     async def _write(self, call: Callable[[], None]) -> None:
-        try:
-            await self._in_thread(call)
-        except InDoubt as doubt:
-            if not await self._took_effect(doubt):
-                raise _unavailable(doubt) from doubt
+        """Write when the store can be reached. If it certainly did not write, try again a few times."""
+        for left in reversed(range(self._attempts)):
+            try:
+                return await self._when_reached(call)
+            except InDoubt as doubt:
+                if await self._took_effect(doubt):
+                    return None
+                if not left:
+                    raise _unavailable(doubt) from doubt
+        return None
+
+    async def _when_reached(self, call: Callable[[], _T]) -> _T:
+        """Retry while the store cannot be reached. Nothing was written then."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await self._in_thread(call)
+            except LedgerUnreachable as error:
+                if pause == _FIRST_PAUSE:
+                    log.error("commits wait: %s", error)
+                await trio.sleep(pause)
+                pause = min(2 * pause, self._longest_pause)
 
     async def _took_effect(self, doubt: InDoubt) -> bool:
         """Retry until the store answers. The lock is held meanwhile, because no call may build on an unknown state."""
@@ -224,7 +246,7 @@ class SqlLedger:
                 if pause == _FIRST_PAUSE:
                     log.error("commits wait: a write failed, and the ledger cannot tell yet whether it took effect")
                 await trio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, self._longest_pause)
 
 
 def _unavailable(cause: BaseException) -> FootlightsError:
