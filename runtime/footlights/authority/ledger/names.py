@@ -11,6 +11,7 @@ from footlights.errors import InvalidCommand, LedgerUnavailable
 if TYPE_CHECKING:
     import os
 
+    from footlights.authority.ledger.postgres.node import PostgresNode
     from footlights.authority.ledger.sql.ledger import SqlLedger
     from footlights.authority.ledger.sql.reader import SqlReader
 
@@ -25,7 +26,20 @@ def ledger_name(name: str | os.PathLike[str] | LedgerUrl) -> LedgerName:
     return parse_url(name) if isinstance(name, str) and is_url(name) else Path(name)
 
 
-def ledger_at(name: str | os.PathLike[str] | LedgerUrl, *, standby: bool = False) -> SqlLedger:
+def node_at(name: LedgerName) -> PostgresNode | None:
+    """What ledgers in this database share in one process; None for a file. Raises as `ledger_at`."""
+    if not isinstance(name, LedgerUrl):
+        return None
+    try:
+        from footlights.authority.ledger.postgres.node import PostgresNode
+    except ModuleNotFoundError as error:
+        raise _missing(error) from None
+    return PostgresNode(name)
+
+
+def ledger_at(
+    name: str | os.PathLike[str] | LedgerUrl, *, standby: bool = False, node: PostgresNode | None = None
+) -> SqlLedger:
     """The ledger of this name, which is not open yet. A `standby` waits until another stage has left it.
 
     Raises `InvalidCommand`, and `LedgerUnavailable` if what it needs is not installed.
@@ -36,7 +50,7 @@ def ledger_at(name: str | os.PathLike[str] | LedgerUrl, *, standby: bool = False
             from footlights.authority.ledger.postgres.ledger import PostgresLedger
         except ModuleNotFoundError as error:
             raise _missing(error) from None
-        return PostgresLedger(place, standby=standby)
+        return PostgresLedger(place, node=node, standby=standby)
     from footlights.authority.ledger.sqlite.ledger import SqliteLedger  # a stage without a file needs no SQLite
 
     return SqliteLedger(place)
