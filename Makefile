@@ -49,7 +49,7 @@ test-hosts: $(READY) .venv-hosts/evennia/.ready
 # Worlds with many owners: faults at every statement, processes and databases that are killed and stopped.
 test-cluster: $(READY)
 	@echo 'Worlds in PostgreSQL under faults: about two minutes on 2 cores.'
-	$(PYTEST) -m cluster tests/cluster
+	$(PYTEST) -m cluster tests/cluster tests/benchmarks
 
 # New examples for the property tests, for so many minutes. A failure prints the SEED that replays it.
 MINUTES ?= 10

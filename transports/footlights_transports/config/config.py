@@ -179,7 +179,7 @@ def _ledger(source: Source, server: Mapping[str, Any]) -> LedgerName:
             return parse_url(server["ledger"])
         except InvalidCommand as error:
             source.complain(path, f"is not the URL of a ledger. {error}")
-            return Path()
+            return Path("none.ledger")
     if server["ledger"]:
         ledger = source.resolve(path, server["ledger"])
         if is_folder(ledger):
