@@ -1,4 +1,4 @@
-"""A server whose ledger is in PostgreSQL: it plays, closes and comes back, and its password is in nothing that it says."""
+"""A server whose ledger is in PostgreSQL: it opens, closes and comes back, and nothing that it says has its password."""
 
 from __future__ import annotations
 
