@@ -1,6 +1,7 @@
 """Durable commits a second of the ledger in PostgreSQL, against the ledger in a file that writes the same batches.
 
-Slices of both alternate on the same disk, and the median of the ratios of neighbouring slices counts. The server is one of its own, on this machine, which makes every commit durable.
+Slices of both alternate on the same disk, and the median of the ratios of neighbouring slices counts. The server is one
+of its own, on this machine, which makes every commit durable.
 """
 
 from __future__ import annotations

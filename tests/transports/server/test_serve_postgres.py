@@ -1,4 +1,4 @@
-"""A server whose ledger is in PostgreSQL: it opens, closes and comes back, and nothing that it says has its password."""
+"""A server whose ledger is in PostgreSQL opens, closes and comes back, and nothing that it says has its password."""
 
 from __future__ import annotations
 
