@@ -23,6 +23,7 @@ import trio
 from attrs import frozen
 
 from footlights import CommitUnknown, FootlightsError
+from footlights.authority.ledger.names import open_node
 from footlights.failures import leaves
 from footlights_transports.http.server import HttpServer
 from footlights_transports.server.gc_policy import collect_gently
@@ -188,9 +189,9 @@ async def serve(
     number of open turns. At each item of `hangups`, the settings are read again with `reread`.
     """
     metrics = Metrics()
-    with _out_of_groups():
+    with _out_of_groups(), open_node(config.ledger) as node:
         async with trio.open_nursery() as servers:
-            worlds = HostedWorlds(config, metrics, servers)
+            worlds = HostedWorlds(config, metrics, servers, node)
             main = await worlds.open_main()
             ws = await _listen(servers, WsServer(worlds, tls=config.tls), config, config.ws_port)
             http = await _listen(servers, HttpServer(worlds, metrics, tls=config.tls), config, config.http_port)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights import open_stage
-from footlights.authority.ledger.names import ledger_at, node_at
+from footlights.authority.ledger.names import ledger_at
 from footlights.errors import Busy, FootlightsError, LedgerFenced, SessionClosed
 from footlights.failures import contained, describe, leaves
 from footlights_transports.access.admission import Admission
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights.authority.ledger.names import LedgerName
+    from footlights.authority.ledger.postgres.node import PostgresNode
     from footlights_transports.config.config import Config
     from footlights_transports.server.metrics import Metrics
     from footlights_transports.views.base.view import Mount
@@ -53,9 +54,11 @@ class _Slot:
 
 
 class HostedWorlds(Worlds):
-    """The worlds that the settings allow. They live in `nursery`, which outlives their clients."""
+    """The worlds that the settings allow. They live in `nursery`, which outlives their clients, and share `node`."""
 
-    def __init__(self, config: Config, metrics: Metrics, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, config: Config, metrics: Metrics, nursery: trio.Nursery, node: PostgresNode | None = None
+    ) -> None:
         self.admission = Admission(config.policy)
         self.views = config.views
         self.config = config
@@ -65,7 +68,7 @@ class HostedWorlds(Worlds):
         self._slots: dict[str, _Slot] = {}
         self._is_ending = False
         self._owner = trio.Lock()
-        self._node = node_at(config.ledger)
+        self._node = node
         self.renew: Callable[[World], object] | None = None
         """Called with each world that is opened after a reload, which changed settings of its views."""
 
@@ -126,8 +129,6 @@ class HostedWorlds(Worlds):
             world.closing.set()
         for slot in slots:
             await slot.closed.wait()
-        if self._node is not None:
-            self._node.close()
 
     # -- one world
 

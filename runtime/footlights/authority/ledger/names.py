@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,6 +11,7 @@ from footlights.errors import InvalidCommand, LedgerUnavailable
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Generator
 
     from footlights.authority.ledger.postgres.node import PostgresNode
     from footlights.authority.ledger.sql.ledger import SqlLedger
@@ -26,15 +28,18 @@ def ledger_name(name: str | os.PathLike[str] | LedgerUrl) -> LedgerName:
     return parse_url(name) if isinstance(name, str) and is_url(name) else Path(name)
 
 
-def node_at(name: LedgerName) -> PostgresNode | None:
+@contextmanager
+def open_node(name: LedgerName) -> Generator[PostgresNode | None]:
     """What ledgers in this database share in one process; None for a file. Raises as `ledger_at`."""
     if not isinstance(name, LedgerUrl):
-        return None
+        yield None
+        return
     try:
         from footlights.authority.ledger.postgres.node import PostgresNode
     except ModuleNotFoundError as error:
         raise _missing(error) from None
-    return PostgresNode(name)
+    with closing(PostgresNode(name)) as node:
+        yield node
 
 
 def ledger_at(
