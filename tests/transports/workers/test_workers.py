@@ -79,7 +79,7 @@ async def test_worlds_live_in_workers_and_each_can_die_alone(tmp_path: Path) -> 
                 await harbour.receive()
             assert only(await inn.take_turn(here, "And now?"), TurnFinal).text == "Good evening. And now?"
         # A connection that the worker took with it is closed, and trio-websocket waits for ever for its handshake.
-        while (await request(server.http_port, "GET", "/readyz"))[0] != 200:
+        while (await request(server.http_port, "GET", "/readyz"))[0] != 200:  # noqa: ASYNC110 - nothing tells
             await trio.sleep(0.1)
         after = {turn_id: seen[-1].seq}
         async with open_peer(server.ws_port, world="harbour", after=after) as harbour:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -100,6 +100,8 @@ def serve_here(
     `reread`, if given. If shutdown takes too long, the process is ended: with 0 if every turn is settled, else with 1.
     `server` is `serve`, or has its interface.
     """
+    if config.worlds.names or config.worlds.max_on_demand:
+        _allow_open_files()
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
@@ -107,6 +109,16 @@ def serve_here(
             trio.run(_serve_until_signal, config, announce, reread, closing, last_resort, server or serve)
     finally:
         sys.setswitchinterval(before)
+
+
+def _allow_open_files() -> None:
+    """Allow this process as many open files as it may have: each world takes four, and a thousand are the default."""
+    if sys.platform != "win32":
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with suppress(OSError, ValueError):  # macOS has no limit that could be set
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _time_to_end(config: Config) -> float:
