@@ -34,14 +34,14 @@ class ListingLedger(MemoryLedger):
 
 def read(metrics: Metrics, stage: Stage) -> dict[tuple[str, ...], float]:
     """Every sample by its name and its labels."""
-    families = text_string_to_metric_families(metrics.render(stage).decode())
+    families = text_string_to_metric_families(metrics.render([stage]).decode())
     samples = (sample for family in families for sample in family.samples)
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
 async def test_incidents_are_counted_by_kind() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
-        text = Metrics().render(stage, {"ws_handshake_unauthorized": 3}).decode()
+        text = Metrics().render([stage], {"ws_handshake_unauthorized": 3}).decode()
     assert 'footlights_incidents_total{kind="ws_handshake_unauthorized"} 3.0' in text
 
 

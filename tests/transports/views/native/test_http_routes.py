@@ -396,7 +396,7 @@ async def test_each_error_has_its_status() -> None:
         assert refused(await house.client.post(f"{turns}/t1-000009/finalize")) == (404, "unknown_turn")
         answer = await house.client.post(f"{turns}/{turn_id}/heard", json={"seq": 99})
         assert refused(answer) == (400, "invalid_command")
-        house.access.close_doors()
+        house.access.admission.close_doors()
         assert refused(await house.client.post(turns, json={"input": "A room?"})) == (409, "session_closed")
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import time
 from base64 import urlsafe_b64decode
+from copy import copy
 from functools import partial
 from hashlib import sha256
 from math import inf
@@ -32,6 +33,7 @@ from footlights.errors import FootlightsError
 from footlights.private_files import exposure
 from footlights_transports.views.kgent.folder_lock import locked
 from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
+from footlights_transports.worlds.names import folder_of_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,6 +125,13 @@ class ContentStore:
         self._seconds = days * _DAY
         self._wall_clock = wall_clock
         self._limiter = trio.CapacityLimiter(1)
+
+    def in_world(self, name: str) -> ContentStore:
+        """The store of a world beside the main one, whose sessions may have the same names: a folder of its own."""
+        its = copy(self)
+        its._folder = folder_of_world(self._folder, name)
+        its._limiter = trio.CapacityLimiter(1)
+        return its
 
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
         """Store a dialogue. It is on the disk when this returns.

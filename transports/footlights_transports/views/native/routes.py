@@ -129,8 +129,8 @@ class SessionRoutes:
             session_id,
             terminal_seen,
             self._access.policy.limits.keep_alive,
-            encode=self._access.encodings.encode,
-            server_goes=lambda: self._access.is_closing,
+            encode=self._access.admission.encodings.encode,
+            server_goes=lambda: self._access.admission.is_closing,
         )
 
     @Operation(
