@@ -2,7 +2,7 @@
 
 It plays the plan on its standard input, with one socket a player, and writes every latency in milliseconds:
 
-    {"url": "ws://...", "players": 2, "plan": [{"player": 0, "due": 0.5, "said": "Hi.", "cancel_due": null}, ...]}
+    {"url": "ws://...", "players": 2, "warm_up": 1.0, "plan": [{"player": 0, "due": 0.5, ...}, ...]}
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ async def play(order: dict[str, Any]) -> dict[str, list[float]]:
             if "turn_final" not in seen:
                 await player.ask("cancel", session_id=player.session, turn_id=begun["turn_id"])
         await asyncio.wait_for(player.over.setdefault(begun["turn_id"], asyncio.Event()).wait(), _PATIENCE)
+        if due < order["warm_up"]:
+            return
         found["accept"].append(1e3 * (seen["turn_accepted"] - start - due))
         if cancel_due is None:
             found["first_token"].append(1e3 * (seen["token_delta"] - start - due))

@@ -108,8 +108,9 @@ async def measured(folder: Path, url: str, file: Path, name: str = "result") -> 
 def second_opinion(url: str, file: Path) -> dict[str, list[float]]:
     """What an independent client finds, of the same plan."""
     read = read_scenario(file, SystemKind.NATIVE)
-    arrivals = [each for each in plan(read) if each.due >= read.load.warm_up]
-    order = {"url": f"{url}/v1", "players": read.load.sessions, "plan": [asdict(each) for each in arrivals]}
+    arrivals = [asdict(each) for each in plan(read)]
+    load = {"players": read.load.sessions, "warm_up": read.load.warm_up}
+    order = {"url": f"{url}/v1", **load, "plan": arrivals}
     program = Path(__file__).with_name("second_opinion.py")
     done = subprocess.run(
         [sys.executable, str(program)], input=json.dumps(order), capture_output=True, text=True, check=True
