@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -46,7 +47,7 @@ async def play(stage: Stage) -> None:
 
 async def main(url: str, lease: float) -> None:
     place = parse_url(url)
-    ledger = PostgresLedger(place, node=PostgresNode(place, lease=lease), standby=True)
+    ledger = PostgresLedger(place, node=PostgresNode(place, lease=lease), patience=inf)
     with trio.open_signal_receiver(signal.SIGTERM) as signals, trio.CancelScope() as scope:
 
         async def obey() -> None:

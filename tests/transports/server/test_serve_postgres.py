@@ -15,6 +15,7 @@ from footlights_transports import load_config
 from footlights_transports.cli.serve import summary
 from footlights_transports.config.source import ConfigError
 from footlights_transports.server.serve import Opened, serve
+from footlights_transports.worlds import hosted
 from tests.kit.command import footlights
 from tests.kit.postgres import PASSWORD
 
@@ -52,8 +53,9 @@ async def test_a_server_on_a_url_opens_closes_and_comes_back_at_once(postgres_ur
 
 
 async def test_a_second_server_is_refused_and_one_that_is_deposed_ends_with_one_error(
-    postgres: Server, postgres_url: Callable[[str], str]
+    postgres: Server, postgres_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(hosted, "PATIENCE", 0.0)
     url = postgres_url("served")
     place = parse_url(url)
     ready = trio.Event()

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _LOOKS = 10
 """Looks at each world in the time after which it is closed. Closing may be one look late."""
 
+PATIENCE = 6.0
+"""Seconds to wait for a world in a database: its owner may be this server before it was killed, whose lease ends."""
+
 log = logging.getLogger("footlights.worlds")
 
 
@@ -193,7 +196,7 @@ class HostedWorlds(Worlds):
             cast = view.extend(cast)
         async with trio.open_nursery() as tasks:
             async with (
-                ledger_at(place, node=self._node) as ledger,
+                ledger_at(place, node=self._node, patience=PATIENCE) as ledger,
                 open_stage(
                     cast,
                     ledger=metrics.watching(ledger),

@@ -43,9 +43,10 @@ def open_node(name: LedgerName) -> Generator[PostgresNode | None]:
 
 
 def ledger_at(
-    name: str | os.PathLike[str] | LedgerUrl, *, standby: bool = False, node: PostgresNode | None = None
+    name: str | os.PathLike[str] | LedgerUrl, *, node: PostgresNode | None = None, patience: float = 0.0
 ) -> SqlLedger:
-    """The ledger of this name, which is not open yet. A `standby` waits until another stage has left it.
+    """The ledger of this name, which is not open yet. In a database it waits `patience` seconds for another
+    stage to leave it.
 
     Raises `InvalidCommand`, and `LedgerUnavailable` if what it needs is not installed.
     """
@@ -55,7 +56,7 @@ def ledger_at(
             from footlights.authority.ledger.postgres.ledger import PostgresLedger
         except ModuleNotFoundError as error:
             raise _missing(error) from None
-        return PostgresLedger(place, node=node, standby=standby)
+        return PostgresLedger(place, node=node, patience=patience)
     from footlights.authority.ledger.sqlite.ledger import SqliteLedger  # a stage without a file needs no SQLite
 
     return SqliteLedger(place)

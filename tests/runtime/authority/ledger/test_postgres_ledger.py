@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -134,7 +135,7 @@ async def test_a_standby_waits_until_the_world_is_released(postgres_url: Callabl
     epochs: list[int] = []
 
     async def stand_by() -> None:
-        async with ledger_at(url, standby=True) as ledger:
+        async with ledger_at(url, patience=inf) as ledger:
             epochs.append((await ledger.begin_epoch(EMPTY)).epoch)
 
     async with trio.open_nursery() as nursery, ledger_at(url) as owner:

@@ -31,27 +31,28 @@ _GLANCE = 0.1
 class PostgresLedger(SqlLedger):
     """Implements `footlights.Ledger` and `LeasedLedger`.
 
-    `node` shares its connections and one task for the leases between the ledgers of a process. A `standby` waits in
-    `begin_epoch` until the world has no owner, and does not raise `LedgerInUse`.
+    `node` shares its connections and one task for the leases between the ledgers of a process. `begin_epoch` waits
+    `patience` seconds until the world has no owner, before it raises `LedgerInUse`; a standby has `math.inf`.
     """
 
     _longest_pause = 1.0
     _attempts = 4
 
-    def __init__(self, url: str | LedgerUrl, *, node: PostgresNode | None = None, standby: bool = False) -> None:
+    def __init__(self, url: str | LedgerUrl, *, node: PostgresNode | None = None, patience: float = 0.0) -> None:
         url = parse_url(url) if isinstance(url, str) else url
         self._shares_node = node is not None
         self._node = node or PostgresNode(url)
         self._postgres = PostgresStore(url, self._node)
         super().__init__(self._postgres, self._node.limiter)
-        self._standby = standby
+        self._patience = patience
 
     async def begin_epoch(self, genesis: World) -> Opening:
+        until = trio.current_time() + self._patience
         while True:
             try:
                 return await super().begin_epoch(genesis)
             except LedgerInUse:
-                if not self._standby:
+                if trio.current_time() >= until:
                     raise
             await trio.sleep(_GLANCE)
 
