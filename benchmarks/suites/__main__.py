@@ -21,6 +21,7 @@ SUITES = {
     "embed": "A game loop with a stage on a thread: the effect of streaming turns on frames, and the latency of calls.",
     "growth": "Many sessions and very many turns: cost of a turn, memory, duration of garbage collections.",
     "wire": "The servers over loopback: events a second compared with bare loops.",
+    "workers": "Many worlds in one process, and worlds spread over workers: memory, and CPU time of the servers.",
     "counts": "The cost of turns and commits in task steps, calls, encodes and sends: counted, not timed.",
     "start": "The time from the start of a process to an import, a first turn, a server that answers.",
 }

@@ -17,10 +17,11 @@ from footlights_transports.cli.command_name import command_name
 from footlights_transports.cli.game_file import found_game_file
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from footlights_transports.config.config import Config
-    from footlights_transports.server.serve import Opened
+    from footlights_transports.server.serve import Opened, Server
 
 app = typer.Typer()
 
@@ -54,6 +55,10 @@ def serve(
         float | None,
         typer.Option(metavar="SECONDS", help="How long turns may run after SIGTERM or Ctrl-C; 5 by default."),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The processes over which worlds are spread; 1 by default, and not with TLS."),
+    ] = None,
     dev: Annotated[
         bool,
         typer.Option("--dev", help="Print tracebacks of your own code, with what they quote. Not with tokens."),
@@ -85,6 +90,7 @@ def serve(
         "ledger": ledger,
         "trace": trace,
         "grace": grace,
+        "workers": workers,
     }
     config_file = config_file or found_game_file()
     try:
@@ -113,7 +119,7 @@ def serve(
 
         with printing:
             reread = partial(load_config, config_file, os.environ, options, cast=config.cast, worlds=config.worlds)
-            serve_here(config, announce, reread, closing)
+            serve_here(config, announce, reread, closing, server=_server(config, options, dev=dev))
         _say("Footlights is closed.")
     except ConfigError as error:
         typer.echo(str(error), err=True)
@@ -127,6 +133,15 @@ def serve(
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+def _server(config: Config, options: Mapping[tuple[str, ...], object], *, dev: bool) -> Server | None:
+    """What serves these settings: a router in front of workers, or this process itself."""
+    if config.workers == 1:
+        return None
+    from footlights_transports.workers.server import route
+
+    return partial(route, options=options, dev=dev)
 
 
 def _say(line: str) -> None:
@@ -177,6 +192,7 @@ def summary(config: Config, opened: Opened, file: Path | None = None) -> str:
         "WebSocket": f"ws{secure}://{host}:{opened.ws_port}/v1",
         "HTTP": f"{http}/v1",
         "Ledger": f"{config.ledger.absolute()} ({'new' if opened.epoch == 1 else 'continued'})",
+        **({"Workers": str(config.workers)} if config.workers > 1 else {}),
         **({"Traces": str(config.trace.absolute())} if config.trace else {}),
     }
     lines = ["Footlights is open. Ctrl-C closes it.", *(f"  {name:<10} {where}" for name, where in rows.items())]

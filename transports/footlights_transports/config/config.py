@@ -7,6 +7,7 @@ its line, and without the value.
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ class Config:
     views: tuple[View, ...]
     worlds: WorldsConfig
     """The worlds beside the main one."""
+    workers: int = 1
     gentle_gc: bool = True
     tls_files: tuple[Path, Path] | None = None
     """The certificate and its key, from which `tls` was made."""
@@ -91,6 +93,7 @@ def load_config(
     configured = tuple(each.read(source, made, limits) for each in views)
     cast = _cover_views(source, cast or made, configured)
     _check_ports(source, server)
+    _check_workers(source, server, has_tls=tls_files is not None)
     ledger = _ledger(source, server)
     variables = {name: (environ or {})[name] for each in views for name in each.variables if name in (environ or {})}
     its_worlds = read_worlds(
@@ -115,6 +118,7 @@ def load_config(
         cast=cast,
         views=configured,
         worlds=its_worlds,
+        workers=server["workers"],
         gentle_gc=server["gentle_gc"],
         tls_files=tls_files,
         file=file,
@@ -167,6 +171,19 @@ def _check_ports(source: Source, server: Mapping[str, Any]) -> None:
     if server["ws_port"] == server["http_port"] != 0:
         given = "http_port" if source.is_set(("server", "http_port")) else "ws_port"
         source.complain(("server", given), "is taken: ws_port and http_port must not be the same.")
+
+
+def _check_workers(source: Source, server: Mapping[str, Any], *, has_tls: bool) -> None:
+    if server["workers"] == 1:
+        return
+    if sys.platform == "win32":
+        source.complain(("server", "workers"), "must be 1 here: Windows cannot pass a connection to another process.")
+    elif has_tls:
+        source.complain(
+            ("server", "workers"),
+            "does not go with TLS: a router cannot read which world an encrypted request is for. Let TLS end in front, "
+            "in a proxy, and leave tls_cert and tls_key out; or leave workers out.",
+        )
 
 
 def _ledger(source: Source, server: Mapping[str, Any]) -> Path:

@@ -16,7 +16,7 @@ from footlights.errors import LedgerUnavailable
 if TYPE_CHECKING:
     from footlights_transports.access.session_access import SessionAccess
 
-Reason: TypeAlias = Literal["draining", "ledger", "rule"]
+Reason: TypeAlias = Literal["draining", "ledger", "rule", "worker"]
 
 CHECK_SECONDS = 2.0
 """Validity of a check's result, and timeout of a check."""

@@ -19,6 +19,7 @@ from footlights.errors import Busy, FootlightsError, SessionClosed
 from footlights.failures import contained, describe, leaves
 from footlights_transports.access.admission import Admission
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.errors import UnknownWorld
 from footlights_transports.views.base.view import run_views
 from footlights_transports.worlds.names import MAIN
 from footlights_transports.worlds.world import World, Worlds
@@ -54,13 +55,17 @@ class _Slot:
 class HostedWorlds(Worlds):
     """The worlds that the settings allow. They live in `nursery`, which outlives their clients."""
 
-    def __init__(self, config: Config, metrics: Metrics, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, config: Config, metrics: Metrics, nursery: trio.Nursery, owns: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        """`owns` says which worlds are this process's."""
         self.admission = Admission(config.policy)
         self.views = config.views
         self.config = config
         """The settings. A reload replaces them."""
         self._metrics = metrics
         self._nursery = nursery
+        self._owns = owns
         self._slots: dict[str, _Slot] = {}
         self._is_ending = False
         self._owner = trio.Lock()
@@ -103,8 +108,10 @@ class HostedWorlds(Worlds):
 
     # -- for the process
 
-    async def open_main(self) -> World:
-        """Open the main world. What fails it ends the server."""
+    async def open_main(self) -> World | None:
+        """Open the main world, if it is this process's. What fails it ends the server."""
+        if not self._owns(MAIN):
+            return None
         slot = self._slots[MAIN] = _Slot(MAIN)
         world: World = await self._nursery.start(self._run, slot)
         return world
@@ -131,6 +138,8 @@ class HostedWorlds(Worlds):
         """Begin to open a world. Raises `UnknownWorld`, and `Busy`."""
         if self._is_ending:
             raise SessionClosed("The server is closing. Come back to this world when it is open again.")
+        if not self._owns(name):
+            raise UnknownWorld("Another worker has this world: write its name in the address as it is, unescaped.")
         settings = self.config.worlds
         if not settings.exists(name):
             settings.check_may_create(name, self._slots, may_create=may_create)
