@@ -23,7 +23,7 @@ from footlights.authority.pending import pending_approvals
 from footlights.authority.rules import Rule, Ruling, accept, refuse
 from footlights.authority.world import find_in
 from footlights.ids import HOST, OPERATOR, epoch_of_session, owner_of
-from footlights.notebooks.note_ids import is_note_id, turn_of
+from footlights.notebooks.note_ids import ABOUT_A_NOTE, is_note_id, turn_of
 
 if TYPE_CHECKING:
     from footlights.authority.patch import PatchOp
@@ -118,7 +118,7 @@ def with_notes(rules: Mapping[str, Rule], *, consent: bool, max_notes: int) -> d
         note = _note_in(intent)
         if note is None or (consent and has_agreed(view, note.owner)):
             return None
-        return f"Remember note {note.note_id}?"
+        return f"{ABOUT_A_NOTE}{note.note_id}?"
 
     return with_held(rules, NOTES, _NoteRule(max_notes), needs)
 

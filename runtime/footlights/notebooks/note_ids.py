@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 REMEMBER = "remember"
 """The name of the tool that proposes a note."""
+ABOUT_A_NOTE = "Remember note "
+"""Beginning of the question of an approval of a note. The id follows, and no word of the note."""
 RECALLED = "ext.footlights.notes"
 """The namespace of the `ext` of `model_selected`: a list of the ids of the notes in the prompt."""
 

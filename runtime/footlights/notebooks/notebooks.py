@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import trio
-from attrs import define, field, fields, frozen
+from attrs import define, field, frozen
 
 from footlights.authority.approvals import decisions
 from footlights.errors import FootlightsError, InvalidCommand, RegistrationError, ToolError
@@ -33,6 +33,7 @@ from footlights.notebooks.entries import (
     waiting_notes,
     with_notes,
 )
+from footlights.notebooks.limits import NotebookLimits
 from footlights.notebooks.note_ids import REMEMBER, is_note_id, note_id_of, turn_of
 from footlights.notebooks.recall import NoteIndex, recall
 from footlights.redaction.secret_filter import SecretFilter
@@ -58,25 +59,6 @@ _DESCRIPTION = (
 )
 
 log = logging.getLogger("footlights.notebooks")
-
-
-@frozen(kw_only=True)
-class NotebookLimits:
-    """Settings of notebooks. Raises `RegistrationError` for one that is less than 1."""
-
-    max_notes: int = 500
-    """Notes in one notebook."""
-    max_note_chars: int = 300
-    """Characters of one note."""
-    recall_chars: int = 1_200
-    """Characters of all notes in one prompt."""
-    half_life: int = 50
-    """Turns in which something was noted, after which a note is half as recent."""
-
-    def __attrs_post_init__(self) -> None:
-        for each in fields(type(self)):
-            if not getattr(self, each.name) >= 1:
-                raise RegistrationError(f"{each.name} must be 1 or more.")
 
 
 @frozen

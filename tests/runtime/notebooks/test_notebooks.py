@@ -13,7 +13,8 @@ from footlights import CommitFinal, MemoryLedger, SessionParams, TurnParams, ope
 from footlights.authority import User, own_approvals, pending_approvals
 from footlights.errors import InvalidCommand, RegistrationError
 from footlights.notebooks.entries import kept_notes
-from footlights.notebooks.notebooks import NotebookLimits, Notebooks
+from footlights.notebooks.limits import NotebookLimits
+from footlights.notebooks.notebooks import Notebooks
 from footlights.notebooks.store import MemoryNotes
 from footlights.testing import Trial, cancel_everywhere, only, take_turn
 from footlights_actors.sealed.keys import new_key

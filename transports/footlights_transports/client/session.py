@@ -106,6 +106,13 @@ class ClientSession:
         except (InvalidRecord, KeyError, TypeError):
             raise protocol_error() from None
 
+    async def notes(self, act: str = "list") -> dict[str, Any]:
+        """What is remembered of the player: `agreed`, and `notes` with their words.
+
+        `act` is `list`; `erase` for all of them; `agree` to notes without being asked, or `withdraw` that.
+        """
+        return await self._call("notes", {"act": act}, again=True)
+
     async def heard(self, turn_id: str, seq: int) -> None:
         """Report that the player has heard the turn up to this event."""
         await self._call("heard", {"turn_id": turn_id, "seq": seq}, again=True)

@@ -15,6 +15,8 @@ from attrs import fields, frozen
 
 from footlights.limits import Limits
 from footlights.models.budget import BudgetConfig
+from footlights.notebooks.limits import NotebookLimits
+from footlights_actors.sealed import CONTENT_KEYS_VARIABLE
 from footlights_transports.access.policy import WireLimits
 
 if TYPE_CHECKING:
@@ -103,6 +105,12 @@ class Setting:
     required: bool = False
 
 
+def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
+    """The settings of a class that checks and documents its values itself."""
+    kinds: Mapping[type[Any], Kind] = {float: NUMBER, bool: FLAG, int: WHOLE}
+    return tuple(Setting(each.name, kinds[type(each.default)], "", each.default) for each in fields(kind))
+
+
 SERVER = (
     Setting("host", TEXT, "The address to listen on. Without tokens it must be a loopback address.", "127.0.0.1"),
     Setting("ws_port", PORT, "The port for WebSocket clients; 0 is any free one.", 7600),
@@ -147,6 +155,18 @@ CAST = (
     Setting(
         "model_memory_bytes", whole_from(1), "The memory that all loaded models may use together. No limit if not set."
     ),
+)
+NOTEBOOKS = (
+    Setting("folder", FOLDER, "Where notes are sealed. They are in memory, until the server ends, if not set."),
+    Setting("keys_file", FILE, f"Keys that seal notes, one a line, newest first; {CONTENT_KEYS_VARIABLE} if not set."),
+    Setting(
+        "notes",
+        one_of("ask", "consent"),
+        "ask: the player is asked about each note. consent: unless he gave a standing yes.",
+        "ask",
+    ),
+    Setting("language", TEXT, "The language of notes: the name of a Snowball algorithm.", "english"),
+    *settings_of(NotebookLimits),
 )
 ANALYST = (Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; the demo's if not set."),)
 PERSONA = (
@@ -233,12 +253,6 @@ MODEL_KIND = Kind(
 )
 
 
-def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
-    """The settings of a class that checks and documents its values itself."""
-    kinds: Mapping[type[Any], Kind] = {float: NUMBER, bool: FLAG, int: WHOLE}
-    return tuple(Setting(each.name, kinds[type(each.default)], "", each.default) for each in fields(kind))
-
-
 LIMITS = settings_of(Limits)
 WIRE = settings_of(WireLimits)
 BUDGET = settings_of(BudgetConfig)
@@ -255,6 +269,7 @@ SECTIONS = (
     "users",
     "cast",
     "analyst",
+    "notebooks",
     "models",
     "personas",
     "world",

@@ -310,7 +310,7 @@ class Gone:
     async def wait(self, *_: object) -> Any:
         await trio.sleep_forever()
 
-    begin_turn = cancel = world = record = wait
+    begin_turn = cancel = world = record = notes = wait
 
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         """It is never lost."""
