@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import trio
@@ -30,6 +31,7 @@ from footlights.authority.record import commit_final
 from footlights.errors import LedgerUnavailable
 from footlights.events import CommitOutcome, Issue
 from footlights.failures import report
+from footlights.turn.timeline import CommitTimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,7 +59,7 @@ class AuthorityCommitter:
         self._rule_budget = limits.rule_budget
         self._patience = limits.rule_budget + _OVERDUE_AFTER
         self._in_hand = 0
-        self._unannounced: deque[tuple[Submission, CommitRecord]] = deque()
+        self._unannounced: deque[tuple[Submission, CommitRecord, CommitTimes]] = deque()
         """While it has any, a task announces them."""
         # The channel has room for every open turn, and for as many commits of the host: submitting can never fail.
         self._send, self._receive = trio.open_memory_channel["Submission"](2 * limits.max_open_turns)
@@ -118,15 +120,17 @@ class AuthorityCommitter:
                 log.error("%s has not returned: no turn can be committed meanwhile", self.overdue_rule)
             await trio.sleep(self._patience)
 
-    async def _commit(self, batch: list[Submission]) -> Iterable[tuple[Submission, CommitRecord]]:
+    async def _commit(self, batch: list[Submission]) -> Iterable[tuple[Submission, CommitRecord, CommitTimes]]:
         heads = await self._heads(batch)
+        judged_from = self._clock()
         records, world = await self._judge(batch, heads or {})
+        times = CommitTimes(judged_from, self._clock())
         requests = tuple(turn.request for turn in batch if turn.request is not None)
         if heads is not None and await self._write(records, world, requests):
             self.world, self._world_digest = world, records[-1].world_after
         else:
             records = [_not_written(record) for record in records]
-        return zip(batch, records, strict=True)
+        return zip(batch, records, repeat(times))
 
     @enable_ki_protection
     async def _announce(self) -> None:
@@ -137,8 +141,8 @@ class AuthorityCommitter:
 
     def _announce_some(self) -> None:
         for _ in range(min(_ANNOUNCED_AT_ONCE, len(self._unannounced))):
-            turn, record = self._unannounced.popleft()
-            turn.settle(commit_final(record))
+            turn, record, times = self._unannounced.popleft()
+            turn.settle(commit_final(record), times)
             self._in_hand -= 1
 
     async def _heads(self, batch: list[Submission]) -> dict[str, str] | None:

@@ -24,6 +24,7 @@ from footlights.models.prompts import Fact, facts_of, fitted, no_facts
 from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING
 from footlights.notebooks.note_ids import REMEMBER
 from footlights.params import Mode
+from footlights.turn.timeline import Part
 from footlights.wire import MAX_INTEGER, values
 from footlights.wire.values import Unfit
 
@@ -156,7 +157,7 @@ class _Round:
 
 async def _generate_round(turn: Turn, services: Services, lease: ModelLease, prompt: Prompt) -> _Round:
     if not lease.claim_now():
-        with turn.in_line():
+        with turn.in_line(Part.SLOT):
             await lease.claim()
     begins_at = turn.replay.text_length
     try:
@@ -188,6 +189,7 @@ async def _stream_output(
     cut = False
     tokens, most = 0, prompt.max_tokens
     left_in_burst = _burst(services.running_turns)
+    turn.ask()
     async with aclosing(lease.model.generate(prompt)) as output:
         async for item in output:
             if isinstance(item, str):
@@ -213,6 +215,8 @@ async def _stream_output(
                 cut = cut or item.cut is True
             else:
                 requests.append(_checked_request(item, len(requests)))
+    if not requests:
+        turn.wait_for(Part.FINISHING)
     return requests, max(tokens, 0 if usage is None else min(usage.output_tokens, MAX_INTEGER)), cut
 
 

@@ -15,6 +15,7 @@ from trio.lowlevel import enable_ki_protection
 from footlights.errors import ModelUnavailable
 from footlights.events import ModelLoading, ModelReady, WarmState
 from footlights.turn.lifecycle import TurnState
+from footlights.turn.timeline import Part
 
 if TYPE_CHECKING:
     from footlights.events import ModelSelected
@@ -54,7 +55,7 @@ async def _make_ready(turn: Turn, lease: ModelLease) -> None:
     # A model that dies while the turn waits for a slot is loaded again.
     while not lease.claim_now():
         if lease.warm_state is WarmState.HOT:
-            with turn.in_line():
+            with turn.in_line(Part.SLOT):
                 await lease.claim()
             continue
         lease.release()

@@ -64,6 +64,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "payloads": tables.payloads,
     "payload-parts": tables.payload_parts,
     "reasons": tables.reasons,
+    "parts": tables.parts,
     "errors": tables.error_codes,
     "failures": tables.failure_codes,
     "limits": tables.limits,
@@ -79,6 +80,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "config-users": settings.users,
     "config-cast": settings.cast,
     "config-analyst": settings.analyst,
+    "config-worlds": settings.worlds,
     "config-dexi": settings.dexi,
     "config-ag-ui": settings.ag_ui,
     "config-mission": settings.mission,
@@ -104,6 +106,8 @@ _PARTS: dict[str, Callable[[], str]] = {
         footlights.Stage,
         footlights.TraceFiles,
         footlights.TurnSummary,
+        footlights.TurnPart,
+        footlights.Part,
         footlights.watch_failures,
         footlights.traceback_text,
     ),
@@ -289,14 +293,21 @@ _PARTS: dict[str, Callable[[], str]] = {
     "api-statistics": lambda: api.described(
         footlights.StageStatistics, footlights.SessionStatistics, footlights.OutboxStatistics
     ),
-    "testing-explore": lambda: api.described(testing.cancel_everywhere, testing.Trial, testing.Exploration),
+    "testing-explore": lambda: api.described(
+        testing.cancel_everywhere, testing.fail_everywhere, testing.Trial, testing.Exploration
+    ),
     "testing-verdicts": lambda: api.described(
         testing.ExplorationFailed,
         testing.Diverged,
         testing.Deadlocked,
         testing.Runaway,
-        testing.TasksLeaked,
         testing.ThreadStuck,
+        testing.GraceExceeded,
+        testing.CancelSwallowed,
+        testing.CleanupCut,
+        testing.TasksLeaked,
+        testing.LocksHeld,
+        testing.ResourcesLeaked,
         testing.HooksMoved,
     ),
     "testing-threads": lambda: api.described(testing.quiesced_threads, testing.Gate),

@@ -39,6 +39,10 @@ def analyst() -> str:
     return _settings(config_schema.ANALYST)
 
 
+def worlds() -> str:
+    return _settings(config_schema.WORLDS)
+
+
 def redaction() -> str:
     return _settings(config_schema.REDACTION)
 

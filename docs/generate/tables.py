@@ -11,7 +11,7 @@ import typer.main
 
 from footlights import Limits, errors, events, laws
 from footlights.failure_texts import FAILURE_TEXTS
-from footlights.turn import lifecycle
+from footlights.turn import lifecycle, timeline
 from footlights.wire.writing import ONLY_IF_TRUE
 from footlights_transports.cli.commands import app
 from footlights_transports.views.ag_ui.pure.laws import AG_UI_LAWS
@@ -28,6 +28,14 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def code(text: str) -> str:
     return f"`{text}`"
+
+
+# -- turns
+
+
+def parts() -> str:
+    rows = ([code(each), said] for each, said in _meanings(timeline.Part))
+    return table(["part", "the turn waits for"], rows)
 
 
 # -- events

@@ -130,6 +130,7 @@ if TYPE_CHECKING:
     )
     from footlights.turn.lifecycle import TurnState as TurnState
     from footlights.turn.summary import TurnSummary as TurnSummary
+    from footlights.turn.timeline import Part as Part, TurnPart as TurnPart
 
 _HOMES = {
     "footlights.tools.artifact_notes": "ArtifactNote",
@@ -169,6 +170,7 @@ _HOMES = {
     "footlights.stage.stage": "Stage StageStatistics open_stage",
     "footlights.stream.subscription": "Subscription",
     "footlights.turn.summary": "TurnSummary",
+    "footlights.turn.timeline": "Part TurnPart",
     "footlights.tools.decorator": "tool",
     "footlights.tools.tool": "SideEffects Tool ToolContext ToolReturn",
     "footlights.trace.files": "TraceFiles",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from footlights.params import TurnParams
     from footlights.redaction.screen import OutputFilter
     from footlights.tools.tool import Tool
+    from footlights.turn.timeline import CommitTimes
     from footlights.turn.turn import Interruption, Turn
 
 
@@ -95,7 +96,7 @@ class Submission(Protocol):
     def about(self) -> bytes: ...
     @property
     def request(self) -> TurnRequest | None: ...
-    def settle(self, commit: CommitFinal) -> None:
+    def settle(self, commit: CommitFinal, times: CommitTimes) -> None:
         """The decision is durable, or nothing was written."""
         ...
 

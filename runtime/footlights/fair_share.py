@@ -56,16 +56,18 @@ class FairShare:
     is_divided: bool
     """Whether there are several owners."""
 
-    def check(self, held: int, taken: int, *, is_exempt: bool = False) -> None:
+    def check(self, held: int, taken: int, *, owned: int | None = None, is_exempt: bool = False) -> None:
         """Raises `Busy` if an owner that holds `held` of the `taken` places may not take another.
 
-        An exempt owner has no `own_limit`, but still shares `limit` with the others.
+        `owned` is what counts against `own_limit`, if that spans further places. An exempt owner has no `own_limit`,
+        but still shares `limit` with the others.
         """
         free = self.limit - taken
+        owned = held if owned is None else owned
         if free <= 0:
             raise Busy(f"There are {self.limit} {self.what} ({self.limit_name}).")
-        if self.own_limit is not None and held >= self.own_limit and not is_exempt:
-            raise Busy(f"You have {held} {self.what} ({self.limit_name}_per_user).")
+        if self.own_limit is not None and owned >= self.own_limit and not is_exempt:
+            raise Busy(f"You have {owned} {self.what} ({self.limit_name}_per_user).")
         if self.is_divided and held >= free:
             raise Busy(f"You have {held} {self.what}, and the {free} left are for others ({self.limit_name}).")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 from attrs import field, frozen
 
-from footlights.authority.digest import NotCanonical, canonical
+from footlights.authority.digest import NotCanonical, canonical, to_keep
 from footlights.authority.intents import NOTHING_KNOWN
 from footlights.errors import InvalidCommand, TooLarge
 
@@ -56,9 +56,8 @@ def written_about(about: object) -> bytes:
     if not about:
         return NOTHING_KNOWN
     try:
-        return canonical(
-            dict(cast("Mapping[str, JsonValue]", about)), max_bytes=MAX_ABOUT_BYTES, max_depth=_MAX_ABOUT_DEPTH
-        )
+        facts = dict(cast("Mapping[str, JsonValue]", about))
+        return to_keep(canonical(facts, max_bytes=MAX_ABOUT_BYTES, max_depth=_MAX_ABOUT_DEPTH))
     except NotCanonical as error:
         raise InvalidCommand(f"about is not plain JSON: {error.reason}.") from None
     except TooLarge:

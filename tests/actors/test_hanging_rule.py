@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Cast, CommitHandle, InteractionContext, Stage
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 NOTE = TurnParams(workload="note", busy=BusyRule.CONCURRENT)
 

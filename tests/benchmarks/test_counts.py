@@ -193,7 +193,7 @@ def test_a_turn_with_unexpected_events_is_an_error() -> None:
 
 
 def test_code_of_the_harness_and_of_the_test_kit_is_not_counted() -> None:
-    assert is_ours(Turn.settle.__code__.co_filename)
+    assert is_ours(Turn.finish.__code__.co_filename)
     assert is_ours("<attrs generated methods footlights.events.StreamEvent>")
     assert not is_ours("<attrs generated methods footlights.testing.witness.Recording>")
     assert not is_ours(counts.__file__)

@@ -20,6 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *so
 HOMES = {
     "footlights": ROOT / "runtime",
     "footlights_actors": ROOT / "actors",
+    "footlights_kit": ROOT / "runtime",
     "footlights_transports": ROOT / "transports",
     "footlights_bench": ROOT / "benchmarks",
 }
@@ -44,7 +45,7 @@ WORDS |= {"kernel", "performance", "observer", "follower", "lease", "settle", "i
 WORDS |= {"Dexi", "K-gent", "Dottie"}
 
 _PATH = re.compile(r"`(footlights(?:_[a-z]+)?/[\w/]*(?:\.\w+)?)`")
-_DOTTED = re.compile(r"`(footlights(?:_(?:actors|transports|bench)|\.(?:authority|testing|stream|turn))(?:\.\w+)+)")
+_DOTTED = re.compile(r"`(footlights(?:_(?:actors|kit|transports|bench)|\.(?:authority|testing|stream|turn))(?:\.\w+)+)")
 
 
 def pages_that_match(pattern: re.Pattern[str]) -> list[Path]:

@@ -20,8 +20,8 @@ import trio.testing
 import footlights
 import footlights_actors
 from footlights import InteractionSession, StreamEvent, Tool, ToolContext, WarmState, laws, open_stage
-from footlights.testing.trio_hooks import scheduled_by
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
+from footlights_kit.trio_hooks import scheduled_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

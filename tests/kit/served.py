@@ -111,14 +111,20 @@ async def open_server(
 
 @asynccontextmanager
 async def open_peer(
-    port: int, *, token: str | None = None, after: Mapping[str, int] | None = None, tls: ssl.SSLContext | None = None
+    port: int,
+    *,
+    token: str | None = None,
+    after: Mapping[str, int] | None = None,
+    tls: ssl.SSLContext | None = None,
+    world: str = "",
 ) -> AsyncGenerator[Peer]:
     """A WebSocket client whose events are held to the laws when it leaves."""
     headers = [] if token is None else [(b"Authorization", f"Bearer {token}".encode())]
     plain = await trio.open_tcp_stream("127.0.0.1", port)
     stream = plain if tls is None else trio.SSLStream(plain, tls, server_hostname="localhost", https_compatible=True)
     async with stream, trio.open_nursery() as nursery:
-        socket = await wrap_client_stream(nursery, stream, "localhost", "/v1", subprotocols=V1, extra_headers=headers)
+        path = f"/w/{world}/v1" if world else "/v1"
+        socket = await wrap_client_stream(nursery, stream, "localhost", path, subprotocols=V1, extra_headers=headers)
         peer = Peer(socket)
         peer.after = after
         yield peer

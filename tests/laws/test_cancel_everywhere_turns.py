@@ -41,13 +41,13 @@ from footlights import (
 )
 from footlights.authority import patch
 from footlights.authority.rules import Ruling, accept
-from footlights.testing.explore import cancel_everywhere
 from footlights_actors import Call, Line, Pause, Say, ScriptedModel, standard_cast
+from footlights_kit.explore import cancel_everywhere
 
 if TYPE_CHECKING:
     from footlights.authority import CommitRecord, TurnRequest, World
     from footlights.events import JsonValue
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 ORDERS = 2
 PAIRS = 30

@@ -40,8 +40,9 @@ from footlights import (
     wire,
 )
 from footlights.authority import Artifact, Ruling, accept, patch, pending_approvals, refuse, with_approvals
-from footlights.testing.trial import Case, Trial, perform
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, Stall, standard_cast
+from footlights_kit.points import RunLimits
+from footlights_kit.trial import Case, Trial, perform
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
 from footlights_transports.views.chat_feed.pure.feed import ChatMessage, ChatRole
 
@@ -343,7 +344,7 @@ def outcome_of(
                     await session.close()
             nursery.cancel_scope.cancel()
 
-    run = perform(scenario, Case(order), max_points=200_000, thread_timeout=60)
+    run = perform(scenario, Case(order), RunLimits(max_points=200_000))
     if run.error is not None:
         raise run.error
     outcome.ledger = list(ledger._records.items())

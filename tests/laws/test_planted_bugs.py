@@ -53,6 +53,7 @@ from footlights.turn import turn as turn_module
 from footlights.turn.lifecycle import Lifecycle, Step, TurnState
 from footlights.turn.turn import Turn
 from footlights_actors import Call, Fail, Line, Say, ScriptedModel, standard_cast
+from footlights_kit.trio_hooks import scheduled_by
 
 if TYPE_CHECKING:
     from footlights import InteractionSession, Prompt
@@ -288,7 +289,7 @@ def declaring(missing: Callable[[SeqRange], tuple[SeqRange, ...]]) -> Plant:
 def settling(change: Callable[[CommitFinal], CommitFinal]) -> Plant:
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
         settle = Turn.settle
-        monkeypatch.setattr(Turn, "settle", lambda self, commit: settle(self, change(commit)))
+        monkeypatch.setattr(Turn, "settle", lambda self, commit, times: settle(self, change(commit), times))
 
     return plant
 
@@ -463,7 +464,8 @@ CASES = [
 def test_the_law_catches_the_bug(case: Case, monkeypatch: pytest.MonkeyPatch, footlights_witness: Witness) -> None:
     footlights_witness.tolerated = True
     case.plant(monkeypatch)
-    trio.run(perform_case, case, clock=trio.testing.MockClock(autojump_threshold=0))
+    with scheduled_by(0):
+        trio.run(perform_case, case, clock=trio.testing.MockClock(autojump_threshold=0))
     footlights_witness.close()
     assert case.law in {violation.law for violation in footlights_witness.violations}
 

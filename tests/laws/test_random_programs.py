@@ -38,8 +38,9 @@ from footlights import (
     laws,
     open_stage,
 )
-from footlights.testing.trial import Case, Trial, perform
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, Stall, standard_cast
+from footlights_kit.points import RunLimits
+from footlights_kit.trial import Case, Trial, perform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -327,6 +328,6 @@ def test_whatever_happens_streams_are_lawful_and_complete(
     async def scenario(trial: Trial) -> None:
         await run_program(program, limits, patient)
 
-    run = perform(scenario, Case(order), max_points=100_000, thread_timeout=60)
+    run = perform(scenario, Case(order), RunLimits(max_points=100_000))
     if run.error is not None:
         raise run.error

@@ -24,14 +24,16 @@ FOOTLIGHTS = """
     LLMResponse MemoryLedger Mode Model
     ModelChoice ModelError ModelLease ModelLoading ModelPool ModelQuery ModelReady ModelSelected ModelStatus
     ModelLoadFailed ModelNotFound ModelServerError ModelUnavailable ModelUnreachable
-    ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge quote_session_id
+    ModelTimeout ModelTraits open_stage OutboxStatistics Output Part Payload Persona Prompt PromptTooLarge
+    quote_session_id
     RateLimitError
     RegistrationError RemoteNotAllowed Sampling SeqRange SessionClosed SessionInUse SessionParams
     SessionState SessionStatistics
     SideEffects Speaker Stage StageStatistics StrayCancel StreamError StreamEvent Subscription TokenDelta Tool tool
     TooLarge
     ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound
-    traceback_text TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState TurnSummary UnknownSession
+    traceback_text TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnPart TurnState TurnSummary
+    UnknownSession
     UnknownTurn Usage
     WarmState watch_failures wire Workload
 """

@@ -33,11 +33,11 @@ for module, names in {
         if hasattr(module, name):
             delattr(module, name)
 
-import footlights, footlights_actors, footlights_transports
+import footlights, footlights_actors, footlights_kit, footlights_transports
 
 modules = [
     module.name
-    for package in (footlights, footlights_actors, footlights_transports)
+    for package in (footlights, footlights_actors, footlights_kit, footlights_transports)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__")
 ]

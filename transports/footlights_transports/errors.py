@@ -25,6 +25,8 @@ WIRE_CODES = frozenset(
         "rate_limited",
         "unauthorized",
         "unsupported_version",
+        "invalid_world",
+        "unknown_world",
         "internal",
     }
 )
@@ -54,6 +56,18 @@ class UnsupportedVersion(FootlightsError):
     """The client wants a version of the protocol that the server does not have."""
 
     code = "unsupported_version"
+
+
+class InvalidWorld(InvalidCommand):
+    """The address names a world, and the name cannot be one."""
+
+    code = "invalid_world"
+
+
+class UnknownWorld(FootlightsError):
+    """There is no world of that name, and the request may not create it."""
+
+    code = "unknown_world"
 
 
 class BadFrame(InvalidCommand):

@@ -23,6 +23,7 @@ from footlights_actors.sealed.keys import ContentKeyError, seals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
 
 _T = TypeVar("_T")
 
@@ -36,9 +37,13 @@ class SealedNotes:
     """
 
     def __init__(self, folder: str | os.PathLike[str], keys: Sequence[str]) -> None:
+        self._keys = keys
         self._seals = seals_of(keys)
         self._folder = Path(folder)
         self._limiter = trio.CapacityLimiter(1)
+
+    def in_world(self, name: str) -> Self:
+        return type(self)(self._folder.with_name(f"{self._folder.name}.worlds") / name, self._keys)
 
     async def seal(self, owner: str, note_id: str, words: str) -> None:
         await self._in_thread(lambda: self._seal(owner, note_id, words))

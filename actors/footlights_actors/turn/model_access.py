@@ -21,6 +21,7 @@ from footlights.failures import model_failure
 from footlights.notebooks.note_ids import recalled_ext
 from footlights.turn.lifecycle import Step
 from footlights.turn.model_phase import FALLBACK
+from footlights.turn.timeline import Part
 from footlights_actors.loader import select_hot
 from footlights_actors.turn.model_choice import choose_model, next_model
 
@@ -103,7 +104,7 @@ class ModelAccess:
             error.retry_after,
             model_failure(error).code,
         )
-        with self._turn.in_line():
+        with self._turn.in_line(Part.RETRY):
             await trio.sleep(error.retry_after)
 
     async def _take_again(self) -> ModelLease:

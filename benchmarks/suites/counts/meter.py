@@ -32,7 +32,7 @@ import footlights.testing
 import footlights_actors
 import footlights_transports
 from footlights.events import StreamEvent
-from footlights.testing.trio_hooks import collected_between_runs, hooked_threads, send_from_thread
+from footlights_kit.trio_hooks import collected_between_runs, hooked_threads, send_from_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, MutableSequence
@@ -220,7 +220,7 @@ class Meter(trio.abc.Instrument):
 def is_ours(file: str) -> bool:
     """Whether the code of this file is measured. attrs and cattrs name generated code by its class."""
     if file.startswith("<"):
-        return " footlights" in file and " footlights.testing" not in file
+        return " footlights" in file and not any(kit in file for kit in (" footlights.testing", " footlights_kit"))
     return file.startswith(_OURS) and not file.startswith(_TEST_KIT)
 
 

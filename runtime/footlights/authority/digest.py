@@ -68,6 +68,11 @@ def canonical_again(value: object) -> bytes:
     return data
 
 
+def to_keep(data: bytes) -> bytes:
+    """The same bytes in no more memory than they need. What orjson returns has 4 KB at least, 30 times a small leaf."""
+    return bytes(memoryview(data))
+
+
 def digest(value: object) -> str:
     """The digest of `value`, 64 hex digits. Raises the same exceptions as `canonical`."""
     return digest_bytes(canonical(value))

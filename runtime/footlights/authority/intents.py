@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 from attrs import field, frozen
 
-from footlights.authority.digest import NotCanonical, canonical, digest_bytes, is_digest
+from footlights.authority.digest import NotCanonical, canonical, digest_bytes, is_digest, to_keep
 from footlights.authority.values import snapshot
 from footlights.checks import member
 from footlights.errors import InvalidCommand
@@ -126,7 +126,7 @@ def _check(intent: Intent) -> CheckedIntent:
     found = digest_bytes(payload)
     if intent.payload_digest not in (None, found):
         raise InvalidCommand("The intent's payload_digest is not the digest of its payload.")
-    return CheckedIntent(found, size, payload)
+    return CheckedIntent(found, size, to_keep(payload))
 
 
 def _elsewhere(payload_digest: str | None) -> str | None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from copy import copy
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from footlights.authority.approvals import decisions
 from footlights.errors import FootlightsError, InvalidCommand, RegistrationError, ToolError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from footlights.authority.rules import Rule
+    from footlights.cast import Cast
     from footlights.events import JsonValue
     from footlights.notebooks.store import NoteStore
     from footlights.redaction.screen import OutputFilter
@@ -112,6 +114,13 @@ class Notebooks:
         self._unsettled: dict[str, _Unsettled] = {}
         """Notes that were sealed here, until it is known what became of them."""
         self._news = trio.Event()
+
+    def in_cast(self, cast: Cast, store: NoteStore) -> Cast:
+        """The same cast, with notes in another store, for another stage: each stage needs a store of its own."""
+        another = copy(self)
+        another.store, another._opened, another._unsettled = store, OrderedDict(), {}
+        another._news = trio.Event()
+        return evolve(cast, notebooks=another, tools={**cast.tools, REMEMBER: another.tool()})
 
     # -- parts of a cast
 

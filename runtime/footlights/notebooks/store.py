@@ -8,6 +8,7 @@ from footlights.errors import FootlightsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+    from typing import Self
 
 
 class ContentUnavailable(FootlightsError):
@@ -44,6 +45,10 @@ class NoteStore(Protocol):
         """Every owner of whom something is stored."""
         ...
 
+    def in_world(self, name: str) -> Self:
+        """The store of another world of the same server, which has nothing in common with this one."""
+        ...
+
 
 class MemoryNotes:
     """Notes in memory, until the process ends: for tests, and for `footlights play`."""
@@ -72,3 +77,6 @@ class MemoryNotes:
 
     async def owners(self) -> list[str]:
         return list(self._notes)
+
+    def in_world(self, name: str) -> Self:
+        return type(self)()

@@ -26,6 +26,7 @@ from footlights.session.begin_once import NONE_DROPPED, check_request_id, find_b
 from footlights.stream.catch_up import catch_up, never_committed
 from footlights.stream.cursor import ALL_SEEN, newest_seen
 from footlights.turn.commit_handle import CommitHandle
+from footlights.turn.summary import summarize
 from footlights.turn.turn import Turn
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from footlights.stream.outbox import DetachReason, Outbox, OutboxStatistics
     from footlights.stream.subscription import Subscription
     from footlights.turn.lifecycle import TurnState
+    from footlights.turn.summary import TurnSummary
 
 
 _MAX_UNWRITTEN = 256
@@ -193,6 +195,11 @@ class SessionCore:
     def finalize(self, turn_id: str) -> CommitHandle:
         self.check_known(turn_id)
         return CommitHandle(turn_id, self._find(turn_id), self._decided)
+
+    def summary(self, turn_id: str) -> TurnSummary | None:
+        self.check_known(turn_id)
+        turn = self._retained.get(turn_id)
+        return None if turn is None else summarize(turn)
 
     @enable_ki_protection
     def heard(self, turn_id: str, seq: int) -> None:

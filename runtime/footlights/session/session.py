@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from footlights.modes import ModeDecision
     from footlights.session.core import SessionCore, SessionState, SessionStatistics
     from footlights.turn.commit_handle import CommitHandle
+    from footlights.turn.summary import TurnSummary
 
 
 _PLAIN_TURN = TurnParams()
@@ -120,6 +121,13 @@ class InteractionSession:
     def finalize(self, turn_id: str) -> CommitHandle:
         """A handle to wait for the turn's commit. Turns commit without it."""
         return self._core.finalize(turn_id)
+
+    def summary(self, turn_id: str) -> TurnSummary | None:
+        """How a turn ended, and where its time went; None if it is not settled, or not retained any more.
+
+        Raises `UnknownTurn` for an id never given out.
+        """
+        return self._core.summary(turn_id)
 
     @enable_ki_protection
     def heard(self, turn_id: str, seq: int) -> None:

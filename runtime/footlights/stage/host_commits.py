@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from footlights.limits import Limits
     from footlights.stage.registry import SessionRegistry
     from footlights.stage.supervisor import Supervisor
+    from footlights.turn.timeline import CommitTimes
 
 MAX_WHY_CHARS = 256
 
@@ -44,7 +45,7 @@ class HostCommit:
         self.settled = trio.Event()
         self._on_settled = on_settled
 
-    def settle(self, commit: CommitFinal) -> None:
+    def settle(self, commit: CommitFinal, times: CommitTimes) -> None:
         self.commit = commit
         self.lose_sight()
 

@@ -20,6 +20,7 @@ from footlights.failure_texts import MODEL_NOT_READY, TOOL_LEFT_OPEN, known
 from footlights.failures import contained, explain, leaves, report
 from footlights.fair_share import FairShare
 from footlights.ids import owner_of
+from footlights.turn.timeline import Part
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -149,6 +150,7 @@ class Supervisor:
         try:
             with contained(partial(_fail, turn)), turn.scope:
                 if not turn.is_interrupted:
+                    turn.wait_for(Part.MODEL_CHOICE if turn.params.workload is None else Part.WORKLOAD)
                     await turn.cast.perform(turn, self)
                     _finish(turn)
         finally:

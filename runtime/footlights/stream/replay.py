@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 ENVELOPE_BYTES = 200
 """Bytes that an event counts for in a queue, besides its payload."""
-TURN_BYTES = 3_500
-"""Bytes of memory that a settled turn takes, with the events that every turn has, and without its text."""
+TURN_BYTES = 4_000
+"""Bytes of memory that a settled turn takes, with its timeline and the events that every turn has, without its text."""
 EVENT_BYTES = 100
 """Bytes of memory that a kept event takes, besides those that it counts for in a queue."""
 

@@ -1,39 +1,51 @@
 """Public test kit: for the tests of Footlights, of its hosts, and of any trio project.
 
-- `cancel_everywhere(scenario)`: cancel an async function at every point.
+- `cancel_everywhere(scenario)`, `fail_everywhere(scenario, error)` and all else of `footlights_kit`.
 - `take_turn(session, said)`, `payloads(events, kind)`, `only(events, kind)`: run a whole turn, and inspect it.
 - `witness()`: check every stream against the laws; the pytest plugin `footlights.testing.plugin` does so in each test.
-- `quiesced_threads()`, `Gate`: worker threads in step with virtual time.
 - `check_ledger(open_ledger)`: check any ledger against the contract of `footlights.Ledger`.
 - `faults`: models, tools, subscribers and ledgers that fail on cue.
 - `streams`: Hypothesis strategies of lawful streams (needs Hypothesis, so it is not imported here).
 """
 
 from footlights.testing import faults
-from footlights.testing.explore import Exploration, cancel_everywhere
 from footlights.testing.ledger_contract import check_ledger
-from footlights.testing.quiesce import Gate, quiesced_threads
-from footlights.testing.trial import Trial
 from footlights.testing.turn_helpers import only, payloads, take_turn
-from footlights.testing.verdicts import (
+from footlights.testing.witness import LawsBroken, Witness, witness
+from footlights_kit import (
+    CancelSwallowed,
+    CleanupCut,
     Deadlocked,
     Diverged,
+    Exploration,
     ExplorationFailed,
+    Gate,
+    GraceExceeded,
     HooksMoved,
+    LocksHeld,
+    ResourcesLeaked,
     Runaway,
     TasksLeaked,
     ThreadStuck,
+    Trial,
+    cancel_everywhere,
+    fail_everywhere,
+    quiesced_threads,
 )
-from footlights.testing.witness import LawsBroken, Witness, witness
 
 __all__ = [
+    "CancelSwallowed",
+    "CleanupCut",
     "Deadlocked",
     "Diverged",
     "Exploration",
     "ExplorationFailed",
     "Gate",
+    "GraceExceeded",
     "HooksMoved",
     "LawsBroken",
+    "LocksHeld",
+    "ResourcesLeaked",
     "Runaway",
     "TasksLeaked",
     "ThreadStuck",
@@ -41,6 +53,7 @@ __all__ = [
     "Witness",
     "cancel_everywhere",
     "check_ledger",
+    "fail_everywhere",
     "faults",
     "only",
     "payloads",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 import trio.testing
 
-from footlights.testing.quiesce import quiesced_threads
 from footlights.testing.witness import Witness, witness
+from footlights_kit.quiesce import quiesced_threads
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -1,4 +1,5 @@
-"""Witness: records every subscription of this process, and checks it against the laws.
+"""Witness: records every subscription of this process, and checks it against the laws. It also checks that the times of
+every turn add up.
 
     with witness():
         trio.run(my_test)
@@ -10,6 +11,7 @@ caught before, because servers and stages contain failures.
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
@@ -18,14 +20,16 @@ from weakref import WeakKeyDictionary
 from attrs import Factory, define
 
 from footlights import laws
+from footlights.laws import Violation
 from footlights.session.core import SessionCore, SessionState
 from footlights.stream.subscription import Subscription
+from footlights.turn.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-    from footlights.events import StreamEvent
-    from footlights.laws import Violation
+    from footlights.events import CommitFinal, StreamEvent
+    from footlights.turn.timeline import CommitTimes
 
 
 class LawsBroken(AssertionError):
@@ -50,6 +54,8 @@ class Witness:
 
     judged: int = 0
     """Recordings judged so far."""
+    timed: int = 0
+    """Settled turns whose times were added up so far."""
     violations: list[Violation] = Factory(list["Violation"])
     """The violations in them."""
     tolerated: bool = False
@@ -66,6 +72,19 @@ class Witness:
 
     def saw_cancel(self, session: SessionCore, won: tuple[str, ...]) -> None:
         self._canceled.setdefault(session, set()).update(won)
+
+    def saw_settled(self, turn: Turn) -> None:
+        """The parts of a turn's time add up to the time between its first and its last event, and none is negative.
+
+        Events have whole milliseconds.
+        """
+        self.timed += 1
+        took = [each.took_us for each in turn.parts]
+        first, *_, last = turn.replay.events()
+        whole_ms = last.mono_ts_ms - first.mono_ts_ms
+        if min(took) < 0 or abs(sum(took) - whole_ms * 1000) > 1000:
+            sentence = f"the parts {took} do not add up to {whole_ms} ms"
+            self.violations.append(Violation("latency_parts", turn.session_id, turn.turn_id, last.seq, sentence))
 
     def judge(self, subscription: Subscription, *, complete: bool) -> None:
         recording = self._recordings.pop(subscription, None)
@@ -92,6 +111,7 @@ def witness() -> Generator[Witness]:
     take = Subscription._take  # pyright: ignore[reportPrivateUsage]
     leave = Subscription.__aexit__
     cancel = SessionCore.cancel
+    settle = Turn.settle
 
     def watched_take(self: Subscription) -> StreamEvent | None:
         event = take(self)
@@ -111,11 +131,20 @@ def witness() -> Generator[Witness]:
         watching.saw_cancel(self, won)
         return won
 
+    def watched_settle(self: Turn, commit: CommitFinal, times: CommitTimes) -> None:
+        settle(self, commit, times)
+        # Not a part of what a profile measures.
+        profile = sys.getprofile()
+        sys.setprofile(None)
+        watching.saw_settled(self)
+        sys.setprofile(profile)
+
     # Patched rather than a hook in the runtime, which would cost time for every event.
     with (
         patch.object(Subscription, "_take", watched_take),
         patch.object(Subscription, "__aexit__", watched_leave),
         patch.object(SessionCore, "cancel", watched_cancel),
+        patch.object(Turn, "settle", watched_settle),
     ):
         yield watching
         watching.close()

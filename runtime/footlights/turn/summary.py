@@ -1,4 +1,4 @@
-"""Turn summary: how a settled turn ended, and when. It holds nothing that was said."""
+"""Turn summary: how a settled turn ended, and where its time went. It holds nothing that was said."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from footlights.memory_claims import memory_claims
 
 if TYPE_CHECKING:
     from footlights.stream.replay import Replay
+    from footlights.turn.timeline import TurnPart
     from footlights.turn.turn import Turn
 
 
@@ -28,6 +29,9 @@ class TurnSummary:
     committed_ms: int
     output_tokens: int | None
     """None if its model did not count them."""
+    parts: tuple[TurnPart, ...] = ()
+    """The parts of its time in their order. They have no gaps, and add up to the time from its acceptance to its
+    commit."""
     memory_claims: tuple[str, ...] = ()
     """Which phrases in it claim to remember a chat: see `footlights.memory_claims`. They decide nothing."""
 
@@ -44,6 +48,7 @@ def summarize(turn: Turn) -> TurnSummary:
         terminal_ms=_stamp(replay, replay.next_seq - 2),
         committed_ms=_stamp(replay, replay.next_seq - 1),
         output_tokens=turn.output_tokens,
+        parts=turn.parts,
         memory_claims=memory_claims(replay.text),
     )
 

@@ -52,6 +52,7 @@ from footlights.stream.lane import Entry
 from footlights.stream.replay import ENVELOPE_BYTES, Replay
 from footlights.turn.lifecycle import SPEAKING, Lifecycle, Step, TurnState
 from footlights.turn.model_phase import ModelPhase
+from footlights.turn.timeline import Part, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -63,10 +64,18 @@ if TYPE_CHECKING:
     from footlights.params import TurnParams
     from footlights.stream.outbox import Outbox
     from footlights.turn.model_phase import ModelEvent
+    from footlights.turn.timeline import CommitTimes, TurnPart
 
 ADDRESSED = "ext.footlights.turn"
 """The namespace of the `ext` of `turn_accepted`."""
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
+_OWNER_AFTER = {
+    Step.MODEL_SELECTED: Part.MODEL_CHOICE,
+    Step.MODEL_FALLBACK: Part.MODEL_CHOICE,
+    Step.MODEL_LOADING: Part.LOAD,
+    Step.MODEL_READY: Part.PROMPT,
+}
+_FIRST_TOKEN = Part.FIRST_TOKEN
 _ENDED = frozenset({TurnState.INTERRUPTED, TurnState.FINAL, TurnState.COMMITTED, TurnState.IN_DOUBT})
 
 
@@ -117,6 +126,7 @@ class Turn:
         "_intent_bytes_left",
         "_intents_left",
         "_model",
+        "_stamped_at",
         "_text_bytes_left",
         "about",
         "cast",
@@ -140,6 +150,7 @@ class Turn:
         "session_id",
         "settled",
         "staged",
+        "timeline",
         "turn_id",
         "waits_in_line",
     )
@@ -168,10 +179,11 @@ class Turn:
         self.input_digest = None if request_id is None else digest_bytes(said.encode())
         """To compare a repeated request with; it outlives the input, and stays in memory."""
         self.lifecycle = Lifecycle()
+        self.timeline = Timeline()
         self.screen = None if cast.output_filter is None else Screen(cast.output_filter)
         self.replay = Replay(session_id, turn_id, self.screen)
         self.staged: list[Intent] = []
-        self.last_activity = 0.0
+        self.last_activity = self._stamped_at = 0.0
         self.output_tokens: int | None = None
         self.cut = False
         """Whether the text was cut at its limit of tokens."""
@@ -226,10 +238,16 @@ class Turn:
     def accept(self, turns_ahead: int) -> None:
         is_plain = self.params.persona is None and self.about is NOTHING_KNOWN
         self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead, ext=None if is_plain else self._addressed()))
+        self.timeline.enter(Part.QUEUE, self._stamped_at)
 
     def run(self) -> None:
         """Leave the queue: from now on the actors may emit."""
         self.lifecycle.advance(Step.RUN)
+
+    def wait_for(self, owner: Part) -> None:
+        """From now on the time of the turn is that of this owner, unless the turn was interrupted."""
+        if self.interruption is None:
+            self.timeline.enter(owner, self._host.clock())
 
     @enable_ki_protection
     def emit(self, payload: ModelEvent) -> None:
@@ -242,6 +260,13 @@ class Turn:
             self.screen.drop()
         self._step(step, payload)
         self._model.take(payload)
+        is_asked = step is Step.MODEL_READY and self.params.workload is not None
+        self.timeline.enter(_FIRST_TOKEN if is_asked else _OWNER_AFTER[step], self._stamped_at)
+
+    def ask(self) -> None:
+        """The model is asked: what follows is its first token."""
+        self.replay.fast_path.until_seq = NONE  # so that `say` notices that token
+        self.wait_for(_FIRST_TOKEN)
 
     @enable_ki_protection
     def say(self, delta: str, *, is_settled: bool = False) -> None:
@@ -274,6 +299,8 @@ class Turn:
             fast_path.until_time = inf
             for outbox in host.outboxes:
                 outbox.put_delta(replay, size_queued, now)
+            if self.timeline.owner is _FIRST_TOKEN:
+                self.timeline.enter(Part.SPEAKING, now)
         self._text_bytes_left -= size
         self.last_activity = now
         replay.append_delta(delta, size_queued, now, wall_ts)
@@ -291,6 +318,8 @@ class Turn:
         self._check_room()
         draft = self._draft(payload)
         self.lifecycle.start_tool(payload.tool_call_id, payload.tool_name)
+        if len(self.lifecycle.open_tools) == 1:
+            self.timeline.enter(payload.tool_name, self._stamped_at)
         if if_canceled is not None:
             self._if_canceled[payload.tool_call_id] = if_canceled
         self._publish(draft)
@@ -301,8 +330,9 @@ class Turn:
         self.lifecycle.end_tool(payload.tool_call_id, payload.tool_name)
         self._if_canceled.pop(payload.tool_call_id, None)
         self._publish(draft)
-        if self.state is TurnState.STOPPED:
-            assert self.interruption is not None
+        if self.interruption is None:
+            self.timeline.enter(self._owner_after_tool(), self._stamped_at)
+        elif self.state is TurnState.STOPPED:
             self._interrupt(self._draft_terminal(self.interruption))
 
     @enable_ki_protection
@@ -315,20 +345,26 @@ class Turn:
         if self.screen is not None:
             self.screen.take_whole(payload.delta, self.replay.text_length)
         self._step(Step.TOKEN_DELTA, evolve(payload, offset=self.replay.text_length))
+        if self.timeline.owner is _FIRST_TOKEN:
+            self.timeline.enter(Part.SPEAKING, self._stamped_at)
         self._text_bytes_left -= size
 
     @contextmanager
-    def in_line(self) -> Generator[None]:
+    def in_line(self, what: Part) -> Generator[None]:
         """Wait for a slot of the model, or for the time at which it may be asked again.
 
         The watchdog does not count this time as a stall.
         """
+        before = self.timeline.owner
+        self.wait_for(what)
         self.waits_in_line = True
         try:
             yield
         finally:
             self.waits_in_line = False
             self.last_activity = trio.current_time()
+            if self.interruption is None:
+                self.timeline.enter(before, self.last_activity)
 
     def reserve_intent(self, size: int) -> None:
         """Count an intent against the turn's limits before it is staged, here or by a running tool."""
@@ -358,6 +394,7 @@ class Turn:
         if self.state is TurnState.STOPPED:
             self._interrupt(terminal)
         else:
+            self.timeline.enter(Part.FINISHING, self._stamped_at)
             self._host.turn_stopping(self)
         self.scope.cancel(reason=reason)
         self.interrupted.set()
@@ -371,6 +408,7 @@ class Turn:
         self.flush()
         text = self.replay.text
         self._step(Step.TURN_FINAL, TurnFinal(text, self.output_tokens, self.cut))
+        self.timeline.enter(Part.COMMIT_WAIT, self._stamped_at)
         self.replay.seal(text)
         self._host.turn_ended(self)
         return True
@@ -387,9 +425,11 @@ class Turn:
             )
 
     @enable_ki_protection
-    def settle(self, commit: CommitFinal) -> None:
+    def settle(self, commit: CommitFinal, times: CommitTimes) -> None:
         """Publish the commit, the last event of the turn."""
         self._step(Step.COMMIT_FINAL, commit)
+        self.timeline.enter(Part.JUDGE, times.judged_from)
+        self.timeline.enter(Part.WRITE, times.written_from)
         self.commit = commit
         self.context = None
         # The turn is retained for its events. Nothing else of it is needed any more.
@@ -409,6 +449,16 @@ class Turn:
 
     # -- inside
 
+    @property
+    def parts(self) -> tuple[TurnPart, ...]:
+        """The parts of the turn's time, which add up; while it is not settled, those until its last event."""
+        return self.timeline.parts(self._stamped_at)
+
+    def _owner_after_tool(self) -> Part | str:
+        """The tool that was opened next, if one is open; otherwise what uses the results."""
+        after = Part.PROMPT if self.params.workload is None else Part.WORKLOAD
+        return next(iter(self.lifecycle.open_tools.values()), after)
+
     def _too_much(self) -> TooLarge:
         return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")
 
@@ -424,6 +474,7 @@ class Turn:
     def _interrupt(self, terminal: Entry) -> None:
         self.lifecycle.advance(Step.TURN_INTERRUPTED)
         self._publish(terminal)
+        self.timeline.enter(Part.COMMIT_WAIT, self._stamped_at)
         self.replay.seal(self.replay.text)
         self._host.turn_ended(self)
 
@@ -445,12 +496,13 @@ class Turn:
         delivery = DELIVERY[event_type]
         if event_type is EventType.MODEL_LOADING and self.state is TurnState.LOADING:
             delivery = DeliveryClass.BEST_EFFORT
+        self._stamped_at = now = self._host.clock()
         event = StreamEvent(
             SCHEMA_V,
             self.session_id,
             self.turn_id,
             self.replay.next_seq,
-            int(self._host.clock() * 1000),
+            int(now * 1000),
             event_type,
             payload,
             self._host.wall_clock(),
@@ -460,7 +512,7 @@ class Turn:
         return Entry(event, delivery, size)
 
     def _publish(self, entry: Entry) -> None:
-        self.last_activity = now = self._host.clock()
+        self.last_activity = now = self._stamped_at
         for outbox in self._host.outboxes:
             outbox.put(entry, self.replay, now)
         self.replay.append(entry.event, entry.size)

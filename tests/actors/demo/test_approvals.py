@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from footlights import Cast, CommitFinal, InteractionContext, InteractionSession, Stage
     from footlights.events import JsonValue
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 YES, NO = TurnParams(approvals={"a-000001": True}), TurnParams(approvals={"a-000001": False})
 ASK = "sell me the lantern"

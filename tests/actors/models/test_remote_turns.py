@@ -27,8 +27,8 @@ from footlights import (
 )
 from footlights.events import TokenDelta
 from footlights.testing import only, payloads, take_turn
-from footlights.testing.explore import cancel_everywhere
 from footlights_actors import Say, ScriptedModel, standard_cast
+from footlights_kit.explore import cancel_everywhere
 from tests.kit.models import anthropic_wire as messages
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.wire_server import ANSWERED, KEY, SAID, Answer, Cut, Raw, Stall, open_wire_server
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from footlights.events import JsonValue
     from footlights.models.model import Model
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
     from tests.kit.models.wire_server import Step, WireServer
 
 THOUGHT = "xyzzy-thought"

@@ -39,8 +39,8 @@ from footlights import (
 )
 from footlights.events import ErrorInfo
 from footlights.testing import only, payloads, take_turn
-from footlights.testing.explore import cancel_everywhere
 from footlights_actors import Call, Fail, Pause, Say, ScriptedModel, standard_cast
+from footlights_kit.explore import cancel_everywhere
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
     from footlights import Cast, Prompt, SessionParams, StreamEvent
     from footlights.events import JsonValue
-    from footlights.testing.trial import Trial
     from footlights.tools.tool import ToolContext
     from footlights_actors import Line
+    from footlights_kit.trial import Trial
 
 UNREACHABLE = "127.0.0.1:9 cannot be reached (ConnectError)."
 

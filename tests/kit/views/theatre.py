@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import Stage, StreamEvent
+    from footlights_transports.worlds.hosted import HostedWorlds
     from tests.kit.peers.ws_peer import Peer
 
 SESSION, STRANGER = "shared", "stranger"
@@ -218,8 +219,8 @@ async def open_theatre(folder: Path) -> AsyncGenerator[Theatre]:
     def announce(told: Opened) -> None:
         opened.append(told)
 
-    async def beside(stage: Stage) -> None:
-        stages.append(stage)
+    async def beside(worlds: HostedWorlds) -> None:
+        stages.extend(each.access.stage for each in worlds.opened())
         ready.set()
         await trio.lowlevel.checkpoint()
 

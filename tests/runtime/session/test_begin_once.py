@@ -31,9 +31,9 @@ from footlights.models.sampling import Sampling
 from footlights.modes import ExecutionPolicy, decide
 from footlights.session.begin_once import LEDGER_PATIENCE, MAX_REMEMBERED
 from footlights.testing import only
-from footlights.testing.explore import cancel_everywhere
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
+from footlights_kit.explore import cancel_everywhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from footlights import Cast, InteractionSession, Prompt, ToolContext
     from footlights.events import JsonValue
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 FORGETFUL = Limits(replay_turns=0)
 

@@ -55,6 +55,7 @@ async def test_the_times_of_a_turn_are_those_of_its_events(quiet_clock: MockCloc
             terminal_ms=stamp(events, EventType.TURN_FINAL),
             committed_ms=stamp(events, EventType.COMMIT_FINAL),
             output_tokens=4,
+            parts=session.summary(events[0].turn_id).parts,  # type: ignore[union-attr]
         )
     ]
     assert told[0].first_token_ms == told[0].accepted_ms + 1_000

@@ -41,6 +41,7 @@ from footlights import (
 from footlights.authority.intents import NOTHING_KNOWN
 from footlights.stream.outbox import Outbox
 from footlights.testing import payloads
+from footlights.turn.timeline import CommitTimes
 from footlights.turn.turn import Clock, Turn, WallClock
 from footlights_actors import standard_cast
 
@@ -52,6 +53,11 @@ COMMIT = CommitFinal("0" * 64, CommitOutcome.OK)
 INTENT = Intent(IntentType.DECISION, "room-3")
 
 Action: TypeAlias = Callable[[Turn], object]
+
+
+def settle(turn: Turn) -> None:
+    now = trio.current_time()
+    turn.settle(COMMIT, CommitTimes(now, now))
 
 
 class Host:
@@ -199,7 +205,7 @@ ASKING: list[Action] = [*SAYING, lambda turn: turn.start_tool(ASKED), lambda tur
 STOPPING: list[Action] = [*ASKING, lambda turn: turn.stop(CANCELED)]
 INTERRUPTED: list[Action] = [*STOPPING, lambda turn: turn.end_tool(ABANDONED)]
 FINAL: list[Action] = [*SAYING, lambda turn: turn.finish()]
-COMMITTED: list[Action] = [*FINAL, lambda turn: turn.settle(COMMIT)]
+COMMITTED: list[Action] = [*FINAL, settle]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +215,7 @@ COMMITTED: list[Action] = [*FINAL, lambda turn: turn.settle(COMMIT)]
         (SAYING, lambda turn: turn.emit(ModelLoading("m", cold_start=True))),
         (SAYING, lambda turn: turn.emit(ModelReady("m", WarmState.HOT, 0))),
         (SAYING, lambda turn: turn.end_tool(ANSWERED)),
-        (SAYING, lambda turn: turn.settle(COMMIT)),
+        (SAYING, settle),
         (LOADING, lambda turn: turn.say("too early")),
         (LOADING, lambda turn: turn.start_tool(ASKED)),
         (ASKING, lambda turn: turn.start_tool(ASKED)),
@@ -225,7 +231,7 @@ COMMITTED: list[Action] = [*FINAL, lambda turn: turn.settle(COMMIT)]
         (SAYING, lambda turn: turn.emit(FALLBACK)),
         (SPEAKING, lambda turn: turn.emit(FALLBACK)),
         (ASKING, lambda turn: turn.emit(FALLBACK)),
-        (COMMITTED, lambda turn: turn.settle(COMMIT)),
+        (COMMITTED, settle),
         (COMMITTED, lambda turn: turn.reserve_intent(9)),
     ],
 )
@@ -313,7 +319,7 @@ async def test_a_turn_with_too_many_events_can_still_end_its_tools_and_itself() 
     assert facts(turn) == known
     turn.end_tool(ANSWERED)
     assert turn.finish()
-    turn.settle(COMMIT)
+    settle(turn)
     assert [event.seq for event in host.taken()] == [1, 2, 3, 4]
 
 
@@ -448,7 +454,7 @@ async def test_settling_is_the_last_event_and_wakes_every_waiter() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(turn.settled.wait)
         await trio.testing.wait_all_tasks_blocked()
-        turn.settle(COMMIT)
+        settle(turn)
     assert host.taken()[-1].payload == COMMIT
     assert host.told == ["ended final", "settled committed"]
     await turn.settled.wait()
@@ -502,13 +508,13 @@ async def test_everything_but_waiting_is_a_plain_call() -> None:
         stage(turn, INTENT)
         turn.hear(1)
         turn.finish()
-        turn.settle(COMMIT)
+        settle(turn)
 
 
 async def test_waiting_is_always_a_checkpoint() -> None:
     _, turn = begun()
     turn.stop(CANCELED)
-    turn.settle(COMMIT)
+    settle(turn)
     with trio.testing.assert_checkpoints():
         await turn.interrupted.wait()
     with trio.testing.assert_checkpoints():

@@ -176,7 +176,9 @@ async def test_open_turns_of_one_user_have_a_limit_of_their_own_which_no_game_se
         access.begin_turn(GUEST, session_id, "Well?", TurnParams())
         with pytest.raises(Busy, match="max_open_turns_per_user"):
             access.begin_turn(GUEST, session_id, "Well?", TurnParams())
-        access.renew(AccessPolicy(TOKENS, roles={"guest": {"game_server": True}}, limits=access.policy.limits))
+        access.admission.renew(
+            AccessPolicy(TOKENS, roles={"guest": {"game_server": True}}, limits=access.policy.limits)
+        )
         access.begin_turn(GUEST, session_id, "Well?", TurnParams())
 
 
@@ -215,25 +217,25 @@ async def test_an_owner_that_floods_http_leaves_a_connection_for_the_guest() -> 
 async def test_connections_to_both_servers_are_counted_together(quiet_clock: MockClock) -> None:
     async with open_stage(STALLING) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS, limits=WireLimits(max_connections_per_user=2)))
-        access.connect(GUEST)
-        access.connect(GUEST)
+        access.admission.connect(GUEST)
+        access.admission.connect(GUEST)
         with pytest.raises(Busy, match="max_connections_per_user"):
-            access.connect(GUEST)
-        access.disconnect(GUEST)
-        access.connect(GUEST)
+            access.admission.connect(GUEST)
+        access.admission.disconnect(GUEST)
+        access.admission.connect(GUEST)
 
 
 async def test_an_owner_that_floods_bytes_slows_down_itself_alone(quiet_clock: MockClock) -> None:
     limits = WireLimits(max_frame_bytes=100, user_byte_burst=1_000, user_bytes_per_second=10)
     async with open_stage(STALLING) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS, limits=limits))
-        access.byte_budget(FLOODER).settle(0, 1_100, trio.current_time())
+        access.admission.byte_budget(FLOODER).settle(0, 1_100, trio.current_time())
         with pytest.raises(RateLimited, match="10 bytes a second") as refused:
-            access.check_bytes(FLOODER)
+            access.admission.check_bytes(FLOODER)
         assert refused.value.retry_after == 10
-        access.check_bytes(GUEST)
+        access.admission.check_bytes(GUEST)
         quiet_clock.jump(10)
-        access.check_bytes(FLOODER)
+        access.admission.check_bytes(FLOODER)
 
 
 async def test_bodies_are_charged_whatever_their_address_and_whether_they_are_refused() -> None:
@@ -254,11 +256,11 @@ async def test_a_game_server_that_is_none_any_more_has_the_limits_of_a_user(quie
     async with open_stage(STALLING) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS, roles={"guest": {"game_server": True}}, limits=limits))
         user = access.policy.admit(f"Bearer {TOKENS['guest']}")
-        access.connect(user)
-        access.connect(user)
-        access.renew(AccessPolicy(TOKENS, limits=limits))
+        access.admission.connect(user)
+        access.admission.connect(user)
+        access.admission.renew(AccessPolicy(TOKENS, limits=limits))
         with pytest.raises(Busy, match="max_connections_per_user"):
-            access.connect(user)
+            access.admission.connect(user)
 
 
 async def test_an_owner_that_reads_many_chats_loses_its_own_feeds(quiet_clock: MockClock) -> None:

@@ -95,12 +95,12 @@ async def test_all_connections_of_a_user_have_one_pace(quiet_clock: MockClock) -
     async with open_stage(cast()) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS, limits=limits))
         for _ in range(3):
-            access.take_command(ANN)
+            access.admission.take_command(ANN)
         with pytest.raises(RateLimited, match="2 commands a second"):
-            access.take_command(ANN)
-        access.take_command(BOB)
+            access.admission.take_command(ANN)
+        access.admission.take_command(BOB)
         await trio.sleep(0.5)
-        access.take_command(ANN)
+        access.admission.take_command(ANN)
 
 
 async def test_cancel_from_the_desk(quiet_clock: MockClock) -> None:
@@ -179,7 +179,7 @@ async def test_closed_doors_let_nothing_new_begin_and_what_is_open_goes_on(quiet
         access = SessionAccess(stage)
         session_id = access.start(NOBODY, SessionParams()).session_id
         turn_id = access.begin_turn(NOBODY, session_id, "A room?", TurnParams())
-        access.close_doors()
+        access.admission.close_doors()
         with pytest.raises(SessionClosed):
             access.start(NOBODY, SessionParams())
         with pytest.raises(SessionClosed):
@@ -192,7 +192,7 @@ async def test_a_server_that_closes_does_not_say_that_its_sessions_never_were(qu
         access = SessionAccess(stage, AccessPolicy(TOKENS))
         session_id = access.start(ANN, SessionParams()).session_id
         turn_id = access.begin_turn(ANN, session_id, "A room?", TurnParams())
-        access.close_doors()
+        access.admission.close_doors()
     # The stage has gone before its clients, as it does in `serve`: they may come back when there is another.
     with pytest.raises(SessionClosed):
         access.begin_turn(ANN, session_id, "A room?", TurnParams())
@@ -247,7 +247,7 @@ async def test_a_repeated_request_is_one_turn_to_quotas_listeners_and_the_watch(
         access.cancel(ANN, session_id, None)
         await access.finalize(ANN, session_id, "t1-000002")
         assert await access.begin_turn_once(ANN, session_id, "A beer?", TurnParams(), "r3") == "t1-000003"
-        access.close_doors()
+        access.admission.close_doors()
         assert await access.begin_turn_once(ANN, session_id, "A beer?", TurnParams(), "r3") == "t1-000003"
         with pytest.raises(SessionClosed):
             await access.begin_turn_once(ANN, session_id, "One more?", TurnParams(), "r4")

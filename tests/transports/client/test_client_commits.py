@@ -99,7 +99,7 @@ async def test_a_refusal_and_the_end_of_a_feed_say_why() -> None:
         connect(f"ws://127.0.0.1:{house.listening.port}", token=BOB, retry=AT_ONCE) as client,
         client.follow_commits() as feed,
     ):
-        house.access.renew(AccessPolicy({"ann": ANN, "bob": BOB}))
+        house.access.admission.renew(AccessPolicy({"ann": ANN, "bob": BOB}))
         await pay(house.stage, 1, "purse")
         with pytest.raises(Unauthorized):
             await anext(feed)

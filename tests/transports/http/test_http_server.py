@@ -52,14 +52,14 @@ async def connect(house: House) -> trio.SocketStream:
 
 async def test_whoever_hangs_up_before_a_line_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     served = 0
-    serve = http_server._Server.serve
+    serve = http_server.HttpServer.serve
 
-    async def count(server: http_server._Server, stream: trio.SocketStream) -> None:
+    async def count(server: http_server.HttpServer, stream: trio.SocketStream) -> None:
         nonlocal served
         served += 1
         await serve(server, stream)
 
-    monkeypatch.setattr(http_server._Server, "serve", count)
+    monkeypatch.setattr(http_server.HttpServer, "serve", count)
     async with open_house() as house:
         for _ in range(100):
             with socket.create_connection(("127.0.0.1", house.listening.port)) as gone:
@@ -388,7 +388,7 @@ async def test_a_connection_that_fails_takes_no_other_with_it(
 
     async with open_house() as house:
         with monkeypatch.context() as patched:
-            patched.setattr(http_connection.HttpServer, "_read_data", fail)
+            patched.setattr(http_connection.LingeringServer, "_read_data", fail)
             async with await connect(house) as stream:
                 assert await read_all(stream) == b""
         assert taken(await house.client.get("/healthz")) == {"status": "ok"}
@@ -625,14 +625,14 @@ async def test_no_connection_is_accepted_once_the_server_stops() -> None:
 
 
 async def test_a_connection_that_is_accepted_during_shutdown_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[http_server._Server] = []
+    made: list[http_server.HttpServer] = []
 
-    class Kept(http_server._Server):
+    class Kept(http_server.HttpServer):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             made.append(self)
 
-    monkeypatch.setattr(http_server, "_Server", Kept)
+    monkeypatch.setattr(http_server, "HttpServer", Kept)
     async with open_house() as house:
         house.stop()
         await house.stopped.wait()

@@ -26,7 +26,7 @@ from footlights_transports.config.views import VIEWS
 from footlights_transports.http.app import document_of_routes, http_app
 from footlights_transports.http.errors import STATUS
 from footlights_transports.server.metrics import Metrics
-from footlights_transports.server.readiness import Readiness
+from footlights_transports.worlds.world import OneWorld
 from tests.kit.serving import serve_http, with_routes
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def test_every_answer_is_as_the_document_says(operation: Operation, mode: Genera
 async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
         access = SessionAccess(stage)
-        app = http_app(access, [each.mount(access) for each in with_routes()], Metrics(), Readiness(access))
+        app = http_app(OneWorld(access, [each.mount(access) for each in with_routes()]), Metrics())
     routes = {
         (route.path.replace("{path:path}", "{path}"), method.lower())
         for route in app.routes

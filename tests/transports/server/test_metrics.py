@@ -34,14 +34,14 @@ class ListingLedger(MemoryLedger):
 
 def read(metrics: Metrics, stage: Stage) -> dict[tuple[str, ...], float]:
     """Every sample by its name and its labels."""
-    families = text_string_to_metric_families(metrics.render(stage).decode())
+    families = text_string_to_metric_families(metrics.render([stage]).decode())
     samples = (sample for family in families for sample in family.samples)
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
 async def test_incidents_are_counted_by_kind() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
-        text = Metrics().render(stage, {"ws_handshake_unauthorized": 3}).decode()
+        text = Metrics().render([stage], {"ws_handshake_unauthorized": 3}).decode()
     assert 'footlights_incidents_total{kind="ws_handshake_unauthorized"} 3.0' in text
 
 
@@ -69,6 +69,10 @@ async def test_a_turn_is_measured_from_its_acceptance_to_its_commit(quiet_clock:
     assert now["footlights_turn_accept_seconds_sum",] == 0
     assert now["footlights_turn_first_token_seconds_sum",] == pytest.approx(1.5, abs=0.002)
     assert now["footlights_turn_commit_seconds_sum",] >= 0.2
+    assert now["footlights_turn_part_seconds_sum", "first_token"] == pytest.approx(1.5, abs=0.002)
+    assert now["footlights_turn_part_seconds_sum", "speaking"] == pytest.approx(1.0, abs=0.002)
+    assert now["footlights_turn_part_seconds_sum", "write"] == pytest.approx(0.2, abs=0.002)
+    assert now["footlights_turn_part_seconds_count", "tool"] == 0
     assert now["footlights_turn_cancel_seconds_count",] == 0
     assert now["footlights_output_tokens_total",] == 2
     assert now["footlights_ledger_batch_commits_count",] == now["footlights_ledger_batch_commits_sum",] == 1

@@ -58,7 +58,7 @@ async def test_a_server_that_works_says_so_to_anybody(path: str) -> None:
 
 async def test_a_server_that_goes_away_is_alive_and_not_ready() -> None:
     async with open_house() as house:
-        house.access.close_doors()
+        house.access.admission.close_doors()
         assert told(await house.client.get("/readyz")) == DRAINING
         assert told(await house.client.get("/livez")) == OK
 

@@ -73,7 +73,7 @@ def listener() -> Generator[Listener]:
 @asynccontextmanager
 async def open_running(file: Path, listener: Listener) -> AsyncGenerator[Running]:
     config = load_config(file)
-    reread = partial(load_config, file, cast=config.cast)
+    reread = partial(load_config, file, cast=config.cast, worlds=config.worlds)
     hang_up, hangups = trio.open_memory_channel[None](0)
     opened: list[Opened] = []
     ready, stop = trio.Event(), trio.Event()

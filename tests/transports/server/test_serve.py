@@ -448,7 +448,7 @@ async def test_an_edited_world_that_the_ledger_does_not_use_is_warned_of(tmp_pat
             assert (await request(server.http_port, "GET", "/v1/world"))[1] == {"world": {"purse": 20}}
             warned.append(server.complaints.read_text())
     assert warned[:2] == ["", ""]
-    assert " warning footlights.serve: The initial world of the settings ([world], cast.world_file or " in warned[2]
+    assert " warning footlights.worlds: The initial world of the settings ([world], cast.world_file or " in warned[2]
     assert "is not used: game.ledger took in another one" in warned[2]
     assert "use another ledger (--ledger PATH)" in warned[2]
     assert "50" not in warned[2].partition(" warning ")[2]

@@ -22,6 +22,7 @@ from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.encodings import Encodings
 from footlights_transports.websocket.broadcaster import LONGEST_GATHERING, Broadcaster, Delivery
 from footlights_transports.websocket.server import WsServer
+from footlights_transports.worlds.world import OneWorld
 from tests.kit.serving import native
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ async def open_house(
     async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
         access = SessionAccess(stage)
         if encode is not None:
-            access.encodings = Encoding(encode)
-        server = WsServer(access, native(access), goodbye=1.0)
+            access.admission.encodings = Encoding(encode)
+        server = WsServer(OneWorld(access, native(access)))
         accepting = trio.Event()
 
         async def accept() -> None:
@@ -392,7 +393,7 @@ def test_a_server_with_a_broadcaster_that_is_cancelled_at_any_moment_leaves_noth
         async with open_stage(cast) as stage, trio.open_nursery() as nursery:
             session = stage.start()
             server, closed, scope = (
-                WsServer(access := SessionAccess(stage), native(access), goodbye=1.0),
+                WsServer(OneWorld(access := SessionAccess(stage), native(access))),
                 trio.Event(),
                 trio.CancelScope(),
             )

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from footlights import CommitOutcome, FootlightsError, InvalidCommand, UnknownSession
+from footlights import CommitOutcome, FootlightsError, InvalidCommand, UnknownSession, UnknownTurn
 from footlights.authority import recompute_digest
-from footlights_actors import ScriptedModel, standard_cast
+from footlights_actors import ScriptedModel, Stall, standard_cast
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports import ConnectionLost, connect
 from footlights_transports.access.policy import AccessPolicy
@@ -45,6 +45,33 @@ async def test_a_client_reads_the_commits_of_its_session_as_records() -> None:
         world = await client.world()
         assert world == house.stage.world
         assert world["purse"] == 18
+
+
+async def test_a_client_reads_where_the_time_of_its_turn_went() -> None:
+    async with (
+        open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as house,
+        connect(address(house)) as client,
+    ):
+        session = await client.start()
+        turn_id = await session.begin_turn("Hello")
+        await session.finalize(turn_id)
+        summary = await session.summary(turn_id)
+        assert summary is not None
+        assert summary == house.stage.session(session.session_id).summary(turn_id)
+        assert sum(each.took_us for each in summary.parts) == pytest.approx(
+            (summary.committed_ms - summary.accepted_ms) * 1000, abs=1000
+        )
+        with pytest.raises(UnknownTurn):
+            await session.summary("t1-000099")
+
+
+async def test_a_turn_that_is_not_settled_has_no_summary() -> None:
+    async with (
+        open_house(standard_cast(ScriptedModel(lambda _: [Stall()]))) as house,
+        connect(address(house)) as client,
+    ):
+        session = await client.start()
+        assert await session.summary(await session.begin_turn("Hello")) is None
 
 
 async def test_only_the_owner_reads_them() -> None:
@@ -94,3 +121,13 @@ async def test_a_server_that_answers_something_else_is_none(result: dict[str, An
     ):
         with pytest.raises(ConnectionLost, match="does not speak our protocol"):
             await client.session("s1-000001").commits()
+
+
+@pytest.mark.parametrize("result", [{}, {"summary": 1}, {"summary": {"parts": [1]}}])
+async def test_a_summary_that_is_none_is_refused(result: dict[str, Any]) -> None:
+    async with (
+        open_liar(lambda command: [{"reply": command["id"], "ok": True, "result": result}]) as url,
+        connect(url) as client,
+    ):
+        with pytest.raises(ConnectionLost, match="does not speak our protocol"):
+            await client.session("s1-000001").summary("t1-000001")

@@ -19,6 +19,7 @@ from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import WsServer
 from footlights_transports.websocket.stream import WireStream, text_frames
 from footlights_transports.websocket.writer import FrameWriter
+from footlights_transports.worlds.world import OneWorld
 from tests.kit.peers.ws_peer import HANDSHAKE, read_until_end
 from tests.kit.serving import native
 
@@ -189,7 +190,7 @@ async def test_a_client_that_disconnects_during_the_handshake_is_no_failure(capl
         async with ours, theirs:
             await theirs.send_all(HANDSHAKE)
             await theirs.receive_stream.aclose()
-            await WsServer(access := SessionAccess(stage), native(access), goodbye=1.0).serve(ours)
+            await WsServer(OneWorld(access := SessionAccess(stage), native(access))).serve(ours)
     assert not caplog.records
 
 
@@ -203,7 +204,7 @@ def test_a_server_that_is_cancelled_at_any_moment_leaves_nothing_behind_and_the_
             session = stage.start()
             theirs, ours = memory_stream_pair()
             server, closed, scope = (
-                WsServer(access := SessionAccess(stage), native(access), goodbye=1.0),
+                WsServer(OneWorld(access := SessionAccess(stage), native(access))),
                 trio.Event(),
                 trio.CancelScope(),
             )

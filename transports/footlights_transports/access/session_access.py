@@ -27,14 +27,11 @@ from footlights.errors import (
 from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
 from footlights.stream.ledger_tail import GENESIS
-from footlights.token_bucket import TokenBucket
+from footlights_transports.access.admission import Admission
 from footlights_transports.access.followed_commits import FollowedCommits
 from footlights_transports.access.idle import Idleness
-from footlights_transports.access.policy import AccessPolicy, RateLimiter
 from footlights_transports.access.sealed_cursors import SealedCursors
-from footlights_transports.encodings import Encodings
-from footlights_transports.errors import RateLimited, Unauthorized
-from footlights_transports.server.incidents import Incidents
+from footlights_transports.errors import Unauthorized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,7 +41,8 @@ if TYPE_CHECKING:
     from footlights.events import CommitFinal, JsonValue
     from footlights.modes import ModeDecision
     from footlights.stream.commit_feed import CommitFeed
-    from footlights_transports.access.policy import User
+    from footlights.turn.summary import TurnSummary
+    from footlights_transports.access.policy import AccessPolicy, User
 
 
 MAX_CLOSED = 10_000
@@ -66,51 +64,48 @@ class AccessWatch(Protocol):
 
 
 class SessionAccess:
-    """Access to one stage. It knows which sessions each user has open."""
+    """Access to one stage. It knows which sessions each user has open.
 
-    def __init__(self, stage: Stage, policy: AccessPolicy | None = None, watch: AccessWatch | None = None) -> None:
+    `admission` counts what users do in all worlds of the process; without it, this is the only one.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        policy: AccessPolicy | None = None,
+        watch: AccessWatch | None = None,
+        *,
+        admission: Admission | None = None,
+    ) -> None:
         self.stage = stage
-        self.policy = policy or AccessPolicy()
+        self.admission = admission or Admission(policy)
+        self.policy = self.admission.policy
+        self.incidents = self.admission.incidents
         self._watch = watch
         self._open: dict[User, set[str]] = {}
-        self._connected: Counter[User] = Counter()
         self._turns: dict[tuple[str, str], User] = {}
         """The user of each open turn, by session id and turn id."""
         self._turns_of: Counter[User] = Counter()
-        self._rates: dict[User, RateLimiter] = {}
-        self._byte_budgets: dict[User, TokenBucket] = {}
         self._numbered: dict[User, int] = {}
         self._closed: OrderedDict[str, None] = OrderedDict()
         """Sessions that were closed here. Subscribing with a cursor does not open them again."""
         self._cursors = SealedCursors()
-        self._is_closing = False
-        self.encodings = Encodings()
-        self.incidents = Incidents()
         self.idleness = Idleness(self.policy.limits.session_idle_seconds)
         self.turn_listeners: list[Callable[[str, str, str], None]] = []
         """Called with session id, turn id and input of each turn that begins. Each must be a short, plain call."""
-        self.revocation_listeners: list[Callable[[Collection[User]], None]] = []
-        """Called with the users whose tokens were revoked, to close their connections."""
-        self._set_shares()
+        self.set_shares()
+        self.admission.accesses[self] = None
         stage.call_when_settled(self._turn_settled)
 
-    def renew(self, policy: AccessPolicy) -> frozenset[User]:
-        """Use other tokens, origins and limits from now on; return the users whose tokens are revoked by that."""
-        revoked = self.policy.become(policy)
-        self._rates.clear()
-        for budget in self._byte_budgets.values():  # in place, because streams hold them
-            budget.resize(*self._byte_rate(), trio.current_time())
-        self._set_shares()
-        for listener in self.revocation_listeners:
-            listener(revoked)
-        return revoked
+    def retire(self) -> None:
+        """The stage is closed: what users held in it counts no more."""
+        self.admission.accesses.pop(self, None)
+        self.admission.turns_of -= self._turns_of
 
-    def _set_shares(self) -> None:
+    def set_shares(self) -> None:
+        """Divide the stage among users as the policy says."""
         wire, of_stage, is_divided = self.policy.limits, self.stage.limits, self.policy.has_many_users
         self.stage.divide(is_divided=is_divided)
-        self._share_of_connections = FairShare(
-            "connections", "max_connections", wire.max_connections, wire.max_connections_per_user, is_divided
-        )
         self._share_of_sessions = FairShare(
             "open sessions", "max_sessions", of_stage.max_sessions, wire.max_sessions_per_user, is_divided
         )
@@ -118,55 +113,8 @@ class SessionAccess:
             "open turns", "max_open_turns", of_stage.max_open_turns, wire.max_open_turns_per_user, is_divided
         )
 
-    def close_doors(self) -> None:
-        """Refuse new sessions and turns, because the server shuts down. Open turns go on."""
-        self._is_closing = True
-
-    @property
-    def is_closing(self) -> bool:
-        """Whether the server shuts down. Its sessions end with it, and may be resumed after a restart."""
-        return self._is_closing
-
-    def connect(self, user: User) -> None:
-        """Count one more connection of this user to any server. Raises `Busy`."""
-        held, taken = self._connected[user], self._connected.total()
-        self._share_of_connections.check(held, taken, is_exempt=self.policy.is_game_server(user))
-        self._connected[user] += 1
-
-    def disconnect(self, user: User) -> None:
-        """Count one connection of this user less."""
-        self._connected[user] -= 1
-
-    def take_command(self, user: User) -> None:
-        """Count one more command of this user, over any connection. Raises `RateLimited`."""
-        now = trio.current_time()
-        self._rate(user, now).take(now)
-
-    def check_bytes(self, user: User) -> None:
-        """Raises `RateLimited` while this user has sent more bytes than it may."""
-        now, budget = trio.current_time(), self.byte_budget(user)
-        if budget.seconds_in_debt(now):
-            per_second = self.policy.limits.user_bytes_per_second
-            raise RateLimited(f"No more than {per_second:,} bytes a second.", budget.seconds_until(0, now))
-
-    def seconds_until_command(self, user: User) -> int:
-        """Whole seconds until this user may give one more command, if it gives none meanwhile; at least 1."""
-        now = trio.current_time()
-        return self._rate(user, now).seconds_until_next(now)
-
-    def byte_budget(self, user: User) -> TokenBucket:
-        """The bytes that all connections of this user together may send."""
-        if user not in self._byte_budgets:
-            self._byte_budgets[user] = TokenBucket(*self._byte_rate(), trio.current_time())
-        return self._byte_budgets[user]
-
-    def _byte_rate(self) -> tuple[float, float]:
-        limits = self.policy.limits
-        burst = max(limits.user_byte_burst, limits.max_frame_bytes)
-        return burst, burst / limits.user_bytes_per_second
-
     def start(self, user: User, params: SessionParams) -> InteractionSession:
-        self._check_doors()
+        self.admission.check_doors()
         self._check_about(user, params.about)
         self._check_room(user)
         params = self.policy.named_for(user, params)
@@ -185,7 +133,7 @@ class SessionAccess:
             return self._seen(self.stage.session(session_id))
         except UnknownSession:
             # A closed stage has forgotten its sessions, and clients may resume them later: that is another error.
-            self._check_doors()
+            self.admission.check_doors()
             raise UnknownSession("There is no open session with that id.") from None
 
     def subscribe(
@@ -252,13 +200,18 @@ class SessionAccess:
         return turn_id
 
     def _check_may_begin(self, user: User) -> None:
-        self._check_doors()
-        held = self._turns_of[user]
-        self._share_of_turns.check(held, self.stage.open_turns, is_exempt=self.policy.is_game_server(user))
+        self.admission.check_doors()
+        held, owned, is_exempt = self._turns_of[user], self.admission.turns_of[user], self.policy.is_game_server(user)
+        self._share_of_turns.check(held, self.stage.open_turns, owned=owned, is_exempt=is_exempt)
+
+    def _hold_turn(self, user: User, count: int) -> None:
+        self._turns_of[user] += count
+        if self in self.admission.accesses:
+            self.admission.turns_of[user] += count
 
     def _count_turn(self, user: User, session_id: str, turn_id: str, said: str, began: float) -> None:
         self._turns[session_id, turn_id] = user
-        self._turns_of[user] += 1
+        self._hold_turn(user, 1)
         if self._watch is not None:
             self._watch.turn_accepted(trio.current_time() - began)
         self._tell_listeners(session_id, turn_id, said)
@@ -266,7 +219,7 @@ class SessionAccess:
     def _turn_settled(self, session_id: str, turn_id: str) -> None:
         user = self._turns.pop((session_id, turn_id), None)
         if user is not None:  # else the host began the turn itself
-            self._turns_of[user] -= 1
+            self._hold_turn(user, -1)
 
     def _tell_listeners(self, session_id: str, turn_id: str, said: str) -> None:
         """Call the listeners. The supervision boundary of listeners: the turn goes on whatever they raise."""
@@ -299,6 +252,10 @@ class SessionAccess:
         except LedgerUnavailable as error:
             raise Busy("The ledger cannot be read now. Ask again.") from error
 
+    def summary(self, user: User, session_id: str, turn_id: str) -> TurnSummary | None:
+        """How a turn of an open session ended, and where its time went; None if it is not settled, or not retained."""
+        return self.session(user, session_id).summary(turn_id)
+
     async def commits(self, user: User, session_id: str, limit: int) -> Sequence[CommitRecord]:
         """The newest commits of a session, in their order. It may be closed, if it has any."""
         self.policy.check_owner(user, session_id)
@@ -312,13 +269,13 @@ class SessionAccess:
         if not self.policy.is_game_server(user):
             raise Unauthorized("Only a game server commits: game_server = true, in [users] of the settings.")
         self._check_may_begin(user)
-        self._turns_of[user] += 1  # it shares the places of turns with the turns of players
+        self._hold_turn(user, 1)  # it shares the places of turns with the turns of players
         try:
             return await self.stage.commit(intents, why)
         except CommitUnknown:
             raise SessionClosed("The server ends before that is known. Ask again when it is open again.") from None
         finally:
-            self._turns_of[user] -= 1
+            self._hold_turn(user, -1)
 
     async def follow_commits(self, user: User, after: str | None, under: str) -> FollowedCommits:
         """The commits that change a part of the world: whole for those who are trusted with all of them, otherwise what
@@ -391,12 +348,6 @@ class SessionAccess:
         if about and not self.policy.is_game_server(user):
             raise Unauthorized("Only a game server says something about a player: game_server = true, in [users].")
 
-    def _rate(self, user: User, now: float) -> RateLimiter:
-        if user not in self._rates:
-            limits = self.policy.limits
-            self._rates[user] = RateLimiter(limits.user_commands_per_second, limits.user_command_burst, now)
-        return self._rates[user]
-
     def _next_name(self, user: User) -> str:
         while True:
             number = self._numbered[user] = self._numbered.get(user, 0) + 1
@@ -405,17 +356,26 @@ class SessionAccess:
             if name not in self._closed and not self._is_open(name):
                 return name
 
-    def _check_doors(self) -> None:
-        if self._is_closing:
-            raise SessionClosed("The server is closing. Come back to this session when it is open again.")
-
     def _check_room(self, user: User) -> None:
-        share, mine = self._share_of_sessions, self._open.setdefault(user, set())
         try:
-            share.check(len(mine), self.stage.open_sessions, is_exempt=self.policy.is_game_server(user))
+            self._check_share_of_sessions(user)
         except Busy:
-            mine.intersection_update({each for each in mine if self._is_open(each)})  # the host may have closed some
-            share.check(len(mine), self.stage.open_sessions, is_exempt=self.policy.is_game_server(user))
+            for access in self.admission.accesses:  # the host may have closed some
+                access.forget_closed(user)
+            self._check_share_of_sessions(user)
+
+    def _check_share_of_sessions(self, user: User) -> None:
+        held, is_exempt = self._held(user), self.policy.is_game_server(user)
+        owned = held if is_exempt else sum(each._held(user) for each in self.admission.accesses)
+        self._share_of_sessions.check(held, self.stage.open_sessions, owned=owned, is_exempt=is_exempt)
+
+    def _held(self, user: User) -> int:
+        return len(self._open.get(user, ()))
+
+    def forget_closed(self, user: User) -> None:
+        """Count no session of this user that is not open any more."""
+        mine = self._open.get(user, set())
+        mine.intersection_update({each for each in mine if self._is_open(each)})
 
     def _is_open(self, session_id: str) -> bool:
         try:

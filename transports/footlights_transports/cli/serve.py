@@ -112,7 +112,7 @@ def serve(
             _say(f"Footlights closes.{grace if turns else ''}")
 
         with printing:
-            reread = partial(load_config, config_file, os.environ, options, cast=config.cast)
+            reread = partial(load_config, config_file, os.environ, options, cast=config.cast, worlds=config.worlds)
             serve_here(config, announce, reread, closing)
         _say("Footlights is closed.")
     except ConfigError as error:
@@ -143,13 +143,13 @@ def _check_folder(ledger: Path) -> None:
 def _warn_of_world(config: Config) -> None:
     """Say on standard error if the ledger does not use the world of the settings. Raises `InvalidCommand`."""
     from footlights_transports.cli.ledger.world_patch import is_taken_in
-    from footlights_transports.server.serve import world_not_used
+    from footlights_transports.worlds.hosted import world_not_used
 
     if not config.ledger.exists():
         return
     try:
         if not is_taken_in(config.ledger, config.cast.world):
-            typer.echo(world_not_used(config), err=True)
+            typer.echo(world_not_used(config, config.ledger), err=True)
     except FootlightsError as error:
         raise InvalidCommand(f"{config.ledger}: {error}") from None
 

@@ -12,6 +12,8 @@ from attrs import frozen
 from footlights.authority.record import InvalidRecord, record_from_json
 from footlights.errors import SessionClosed, UnknownSession
 from footlights.events import CommitOutcome
+from footlights.turn.summary_json import summary_from_json
+from footlights.wire.values import Unfit
 from footlights_transports.client.protocol import protocol_error, text_in, texts_in
 from footlights_transports.client.stream import ClientStream
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from footlights.authority import CommitRecord
     from footlights.events import JsonValue
     from footlights.params import SessionParams, TurnParams
+    from footlights.turn.summary import TurnSummary
     from footlights_transports.client.commands import Commands
 
 MAX_BEGUN = 1_024
@@ -112,6 +115,14 @@ class ClientSession:
         `act` is `list`; `erase` for all of them; `agree` to notes without being asked, or `withdraw` that.
         """
         return await self._call("notes", {"act": act}, again=True)
+
+    async def summary(self, turn_id: str) -> TurnSummary | None:
+        """How a turn ended, and where its time went; None if it is not settled, or not retained any more."""
+        result = await self._call("summary", {"turn_id": turn_id}, again=True)
+        try:
+            return None if result["summary"] is None else summary_from_json(result["summary"])
+        except (Unfit, KeyError):
+            raise protocol_error() from None
 
     async def heard(self, turn_id: str, seq: int) -> None:
         """Report that the player has heard the turn up to this event."""

@@ -21,6 +21,7 @@ from footlights_transports.config.redaction import secret_filter
 from footlights_transports.config.schema import LIMITS, REDACTION, SECTIONS, SERVER
 from footlights_transports.config.source import PREFIX, SEPARATOR, ConfigError, Source, is_folder
 from footlights_transports.config.views import VIEWS
+from footlights_transports.config.worlds import WorldsConfig, read_worlds
 from footlights_transports.server.logs import VARIABLE
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Config:
     policy: AccessPolicy
     cast: Cast
     views: tuple[View, ...]
+    worlds: WorldsConfig
+    """The worlds beside the main one."""
     gentle_gc: bool = True
     tls_files: tuple[Path, Path] | None = None
     """The certificate and its key, from which `tls` was made."""
@@ -65,11 +68,13 @@ def load_config(
     options: Mapping[KeyPath, object] | None = None,
     *,
     cast: Cast | None = None,
+    worlds: WorldsConfig | None = None,
     views: Sequence[type[View]] = VIEWS,
 ) -> Config:
     """Read the settings, and make what they describe. Raises `ConfigError` with all problems.
 
-    With `cast`, the cast of the settings is not made again. `views` are the views to serve.
+    With `cast`, the cast of the settings is not made again, and with `worlds`, those of its templates are not. `views`
+    are the views to serve.
     """
     source = Source(file, environ or {}, options)
     _warn_of_unknown_variables(environ or {}, views)
@@ -87,6 +92,10 @@ def load_config(
     cast = _cover_views(source, cast or made, configured)
     _check_ports(source, server)
     ledger = _ledger(source, server)
+    variables = {name: (environ or {})[name] for each in views for name in each.variables if name in (environ or {})}
+    its_worlds = read_worlds(
+        source, ledger, lambda named, its_cast: load_config(named, variables, cast=its_cast, views=views), worlds
+    )
     trace = source.folder(("server", "trace"), server["trace"]) if server["trace"] else None
     if source.problems or cast is None:
         has_tokens = source.is_set(("tokens",)) or source.is_set(("server", "tokens_file"))  # even if they are refused
@@ -105,6 +114,7 @@ def load_config(
         policy=policy,
         cast=cast,
         views=configured,
+        worlds=its_worlds,
         gentle_gc=server["gentle_gc"],
         tls_files=tls_files,
         file=file,

@@ -263,6 +263,21 @@ REDACTION = (
     Setting("fields", TEXTS, 'Names of further fields whose values they must not show, such as "maiden name".', ()),
 )
 
+WORLDS = (
+    Setting("names", TEXTS, "The worlds beside the main one, at /w/NAME; each has a ledger of its own.", ()),
+    Setting("folder", FOLDER, "Where their ledgers are; game.worlds beside game.ledger if not set."),
+    Setting("max_on_demand", whole_from(0), "How many further worlds clients may create by naming them.", 0),
+    Setting("max_open", whole_from(1), "How many worlds may be open at once, beside the main one.", 1_000),
+    Setting(
+        "idle_seconds",
+        SECONDS,
+        "A world without connections, sessions and turns is closed after this time, until it is named again; 0 means "
+        "never.",
+        300.0,
+    ),
+)
+"""Besides `templates`: a settings file for each name of a world, or for the beginning of names and a star."""
+
 SECTIONS = (
     "server",
     "tokens",
@@ -277,6 +292,7 @@ SECTIONS = (
     "limits",
     "wire",
     "redaction",
+    "worlds",
 )
 """Besides those of the views."""
 

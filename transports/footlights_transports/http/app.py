@@ -8,24 +8,24 @@ import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
-from footlights.errors import FootlightsError, RegistrationError
+from footlights.errors import FootlightsError
 from footlights_transports.http.errors import Refused, error_response, http_refusal, json_response, status_of
 from footlights_transports.http.openapi import openapi_document
 from footlights_transports.http.operations import operations_of, routes_of
+from footlights_transports.http.request_world import world_of
 from footlights_transports.http.server_routes import SERVER_SCHEMAS, ServerRoutes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.http.openapi import Json
     from footlights_transports.http.operations import Operation
     from footlights_transports.server.metrics import Metrics
-    from footlights_transports.server.readiness import Readiness
-    from footlights_transports.views.base.view import Mount, View
+    from footlights_transports.views.base.view import View
+    from footlights_transports.worlds.world import Worlds
 
 
 def document_of_routes(views: Iterable[View | type[View]], *, wants_tokens: bool) -> Json:
@@ -46,17 +46,20 @@ def _operations(views: Iterable[View | type[View]]) -> list[Operation]:
     return operations_of(*(kind for each in views for kind in each.routes), ServerRoutes)
 
 
-def http_app(access: SessionAccess, mounts: Sequence[Mount], metrics: Metrics, readiness: Readiness) -> Starlette:
-    """The application, for one stage."""
-    document = document_of_routes((each.view for each in mounts), wants_tokens=access.policy.wants_tokens)
-    for each in mounts:
-        if {type(handler) for handler in each.handlers} != set(each.view.routes):
-            raise RegistrationError(f"The handlers of {type(each.view).__name__} are not of the classes in its routes.")
-    handlers = [handler for each in mounts for handler in each.handlers]
-    handlers.append(ServerRoutes(access, metrics, readiness, orjson.dumps(document)))
-    errors = _Errors(access, mounts)
+def http_app(worlds: Worlds, metrics: Metrics) -> Starlette:
+    """The application, for all worlds of a server."""
+    policy = worlds.admission.policy
+    document = document_of_routes(worlds.views, wants_tokens=policy.wants_tokens)
+    server = ServerRoutes(worlds, metrics, orjson.dumps(document))
+    routes = [
+        route
+        for view in worlds.views
+        for kind in view.routes
+        for route in routes_of(kind, policy, _handler_in_world(kind))
+    ]
+    errors = _Errors(worlds)
     app = Starlette(
-        routes=[route for each in handlers for route in routes_of(each, access)],
+        routes=[*routes, *routes_of(ServerRoutes, policy, lambda _: server)],
         exception_handlers={
             **dict.fromkeys(errors.statuses, errors.of_view),
             FootlightsError: errors.of_command,
@@ -69,12 +72,27 @@ def http_app(access: SessionAccess, mounts: Sequence[Mount], metrics: Metrics, r
     return app
 
 
+def _handler_in_world(kind: type) -> Callable[[Request], object]:
+    """The handlers of this class in the world of a request.
+
+    Public operations have no user for whom a world would be opened: a class of them alone needs no world.
+    """
+    if all(each.public for each in operations_of(kind)):
+        handler = kind()
+        return lambda _: handler
+
+    def handler_of(request: Request) -> object:
+        return world_of(request).handlers[kind]
+
+    return handler_of
+
+
 class _Errors:
     """Responses to requests that fail, each counted as an incident."""
 
-    def __init__(self, access: SessionAccess, mounts: Iterable[Mount]) -> None:
-        self._incidents = access.incidents
-        self.statuses = {kind: status for each in mounts for kind, status in each.view.errors.items()}
+    def __init__(self, worlds: Worlds) -> None:
+        self._incidents = worlds.admission.incidents
+        self.statuses = {kind: status for each in worlds.views for kind, status in each.errors.items()}
 
     async def of_view(self, _: Request, error: Exception) -> Response:
         told = cast("FootlightsError", error)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from hypercorn.events import Event
     from hypercorn.typing import H11SendableEvent
 
+    from footlights_transports.access.admission import Admission
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import SessionAccess
 
 _PIECE = 65_536
 _LINGER_SECONDS = 2.0
@@ -49,12 +49,12 @@ class HttpConnection(PendingConnection):
     """
 
     stream: HttpStream
-    server: HttpServer | None = None
+    server: LingeringServer | None = None
 
-    def __init__(self, access: SessionAccess, on_served: Callable[[HttpConnection], None]) -> None:
+    def __init__(self, admission: Admission, on_served: Callable[[HttpConnection], None]) -> None:
         super().__init__()
-        limits = access.policy.limits
-        self._access = access
+        limits = admission.policy.limits
+        self._admission = admission
         self._rate = RateLimiter(limits.commands_per_second, limits.command_burst, trio.current_time())
         self._on_served = on_served
         self._is_heard_out = False
@@ -71,7 +71,7 @@ class HttpConnection(PendingConnection):
     def belong_to(self, user: User) -> None:
         """Count the connection for this user, who has sent a request over it. Raises `Busy` if that is one too many."""
         if user != self.user:
-            self._access.connect(user)
+            self._admission.connect(user)
             self.leave()
             self.user = user
             self._on_served(self)
@@ -79,7 +79,7 @@ class HttpConnection(PendingConnection):
     def leave(self) -> None:
         """Count it for no user any more."""
         if self.user is not None:
-            self._access.disconnect(self.user)
+            self._admission.disconnect(self.user)
             self.user = None
 
     async def want_body(self) -> None:
@@ -158,7 +158,7 @@ class _Http1(H11Protocol):
         return self.connection.their_state in _READ_WHOLE and not self.connection.trailing_data[0]
 
 
-class HttpServer(TCPServer):
+class LingeringServer(TCPServer):
     """Hypercorn's TCP server for one connection, with a lingering close."""
 
     http: _Http1

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 STATUS: Mapping[str, int] = {
     "invalid_command": 400,
+    "invalid_world": 400,
     "unsupported_version": 400,
     "unauthorized": 401,
     "unknown_session": 404,
     "unknown_turn": 404,
+    "unknown_world": 404,
     "session_in_use": 409,
     "session_closed": 409,
     "busy": 409,

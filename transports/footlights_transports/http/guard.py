@@ -1,6 +1,7 @@
 """The guard: the checks of a request that come before its route.
 
-It checks the host, the origin, the rate, the framing, and then the token, before it reads a byte of the body. The body
+It takes the world out of the path, and checks the host, the origin, the rate, the framing, and then the token, before
+it reads a byte of the body or opens the world. The body
 of a request without a valid token is not read at all. Other bodies are read whole, within `max_frame_bytes` and
 `handshake_timeout`. Pages of the policy's origins may read responses (CORS), and pages of any origin those of public
 paths. A request that is refused here never reaches a route. A response to a request whose body was not read closes the
@@ -9,6 +10,7 @@ connection.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
 import trio
@@ -18,7 +20,9 @@ from starlette.responses import Response
 from footlights.errors import Busy, FootlightsError, InvalidCommand, TooLarge
 from footlights_transports.errors import Unauthorized, UnsupportedVersion
 from footlights_transports.http.errors import Refused, error_response
+from footlights_transports.http.request_world import WORLD
 from footlights_transports.http.requests import BODY
+from footlights_transports.worlds.names import MAIN, split_address
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.worlds.world import World, Worlds
 
     class Connection(Protocol):
         """The connection of a request, as the guard uses it."""
@@ -66,11 +70,12 @@ _PREFLIGHT = {
 class HttpGuard:
     """An ASGI application in front of another. Pages of any origin may read the public paths."""
 
-    def __init__(self, app: ASGIApp, access: SessionAccess, public: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, worlds: Worlds, public: Collection[str]) -> None:
         self._app = app
         self._public = public
-        self._access = access
-        self._policy = access.policy
+        self._worlds = worlds
+        self._admission = worlds.admission
+        self._policy = worlds.admission.policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = cast("Connection", scope["state"][CONNECTION])
@@ -84,7 +89,9 @@ class HttpGuard:
         upgrades = _upgrades(headers)
         # Frames may follow a request for a WebSocket. They are not read, like the body of a refused request.
         unread = "websocket" in upgrades or "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        world: World | str = MAIN
         try:
+            world, scope["path"] = split_address(scope["path"])
             self._check_place(headers.get("host"), None if scope["path"] in self._public else origin)
             send = send if origin is None else _telling(origin, send)
             connection.take_request()
@@ -94,26 +101,37 @@ class HttpGuard:
                 if self._policy.wants_tokens:
                     _take_place(connection, user)
                 if scope["path"] not in self._public:
-                    self._access.take_command(user)
+                    self._admission.take_command(user)
                 if unread:
-                    self._access.check_bytes(user)
+                    self._admission.check_bytes(user)
                 read = await self._read_body(connection, user, headers, receive)
                 if read is None:
                     return
                 body, unread = read, False
                 _take_place(connection, user)
+            world = await self._world(world, None if scope["path"] in self._public else user, scope["method"])
         except (FootlightsError, Refused) as error:
             app = _refusal(error)
             why = str(error) if app.status_code == _WRONG_PLACE else None
-            self._access.incidents.refused(f"http_{app.status_code}", why)
+            self._admission.incidents.refused(f"http_{app.status_code}", why)
         else:
             if origin is not None and scope["method"] == "OPTIONS":
                 app = Response(status_code=204, headers=_PREFLIGHT)
-        scope[BODY] = body
-        if unread:
-            await _answer_unread(app, scope, receive, send)
-        else:
-            await app(scope, receive, send)
+        scope[BODY], scope[WORLD] = body, world
+        with nullcontext() if isinstance(world, str) else world.entered():
+            if unread:
+                await _answer_unread(app, scope, receive, send)
+            else:
+                await app(scope, receive, send)
+
+    async def _world(self, name: str, user: User | None, method: str) -> World | str:
+        """The world of that name; its name, if it is not open and there is no user for whom it would be opened."""
+        if user is None:
+            return next((each for each in self._worlds.opened() if each.name == name), name)
+        try:
+            return await self._worlds.find(name, may_create=method == "POST")
+        except Busy as error:
+            raise Refused(503, error) from None
 
     def _user(self, authorization: str | None) -> User | None:
         """The user; None without a valid token, and then the body is not read. Public routes need no user."""
@@ -134,7 +152,7 @@ class HttpGuard:
 
         Raises `TooLarge`, or `Refused` if it takes too long.
         """
-        limits, budget = self._policy.limits, self._access.byte_budget(user)
+        limits, budget = self._policy.limits, self._admission.byte_budget(user)
         too_large = TooLarge(f"A body may have no more than {limits.max_frame_bytes} bytes.")
         if int(headers.get("content-length", "0")) > limits.max_frame_bytes:
             raise too_large

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.access.policy import AccessPolicy
     from footlights_transports.http.openapi import Json
 
 _H = TypeVar("_H", bound="Callable[..., Awaitable[Response]]")
@@ -77,10 +77,10 @@ def operations_of(*kinds: type) -> list[Operation]:
     return [getattr(each, _DECLARED) for kind in kinds for each in vars(kind).values() if hasattr(each, _DECLARED)]
 
 
-def routes_of(handlers: object, access: SessionAccess) -> list[Route]:
-    """A route for each handler of this object."""
-    operations = operations_of(type(handlers))
-    endpoints = [_endpoint(getattr(handlers, each.handler), each, operations, access) for each in operations]
+def routes_of(kind: type, policy: AccessPolicy, handler_of: Callable[[Request], object]) -> list[Route]:
+    """A route for each operation of this class. `handler_of` finds the object of that class for a request."""
+    operations = operations_of(kind)
+    endpoints = [_endpoint(each, operations, policy, handler_of) for each in operations]
     # A name `path` is the rest of the path, with its slashes.
     paths = [each.path.replace("{path}", "{path:path}") for each in operations]
     return [
@@ -90,19 +90,19 @@ def routes_of(handlers: object, access: SessionAccess) -> list[Route]:
 
 
 def _endpoint(
-    handler: Callable[..., Awaitable[Response]],
     declared: Operation,
     operations: Sequence[Operation],
-    access: SessionAccess,
+    policy: AccessPolicy,
+    handler_of: Callable[[Request], object],
 ) -> Callable[[Request], Awaitable[Response]]:
     allowed = {"allow": ", ".join(each.method for each in operations if each.path == declared.path)}
 
     async def answer(request: Request) -> Response:
         if declared.is_endless and request.method == "HEAD":  # Starlette adds HEAD to every GET
             raise HTTPException(405, headers=allowed)
-        if declared.public:
-            return await handler(request)
         # The guard has charged this user for the request. The token may have been revoked since.
-        return await handler(request, access.policy.admit(request.headers.get("authorization")))
+        user = () if declared.public else (policy.admit(request.headers.get("authorization")),)
+        handler: Callable[..., Awaitable[Response]] = getattr(handler_of(request), declared.handler)
+        return await handler(request, *user)
 
     return answer

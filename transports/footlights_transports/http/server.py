@@ -19,12 +19,12 @@ from hypercorn.trio.worker_context import WorkerContext
 
 from footlights.failures import contained
 from footlights_transports.http.app import http_app, public_paths
-from footlights_transports.http.connection import HttpConnection, HttpServer, HttpStream
+from footlights_transports.http.connection import HttpConnection, HttpStream, LingeringServer
 from footlights_transports.http.guard import CONNECTION, HttpGuard
 from footlights_transports.http.sse import STREAMS, OpenStreams
 from footlights_transports.server.acceptor import Acceptor
 from footlights_transports.server.metrics import Metrics
-from footlights_transports.server.readiness import Readiness
+from footlights_transports.worlds.world import OneWorld
 
 if TYPE_CHECKING:
     import ssl
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.server.listening import Listening
     from footlights_transports.views.base.view import Mount
+    from footlights_transports.worlds.world import Worlds
 
 _MAX_HEADER_BYTES = 16_384
 
@@ -55,31 +56,23 @@ async def serve_http(
     besides the counts of the stage. Raises `RegistrationError` for an address that the policy forbids, and `OSError`
     for one that cannot be bound.
     """
-    if tls is not None:
-        tls.set_alpn_protocols(["http/1.1"])
-    server = _Server(access, mounts, metrics or Metrics(), tls, goodbye)
-    await server.listen(host, port, task_status)
+    await HttpServer(OneWorld(access, mounts), metrics or Metrics(), goodbye, tls).listen(host, port, task_status)
 
 
-class _Server(Acceptor):
+class HttpServer(Acceptor):
     """The connections of one HTTP server."""
 
     def __init__(
-        self,
-        access: SessionAccess,
-        mounts: Sequence[Mount],
-        metrics: Metrics,
-        tls: ssl.SSLContext | None,
-        goodbye: float,
+        self, worlds: Worlds, metrics: Metrics, goodbye: float = 1.0, tls: ssl.SSLContext | None = None
     ) -> None:
-        super().__init__(access, goodbye)
+        super().__init__(worlds, goodbye)
+        if tls is not None:
+            tls.set_alpn_protocols(["http/1.1"])
         self._tls = tls
         self._metrics = metrics
-        self._readiness = Readiness(access)
         self._event_streams = OpenStreams()
-        app = http_app(access, mounts, metrics, self._readiness)
-        public = public_paths(each.view for each in mounts)
-        self._app = ASGIWrapper(cast("Any", HttpGuard(app, access, public)))
+        app = http_app(worlds, metrics)
+        self._app = ASGIWrapper(cast("Any", HttpGuard(app, worlds, public_paths(worlds.views))))
         self._config = _config(self.limits)
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, None] = {}
@@ -87,7 +80,6 @@ class _Server(Acceptor):
 
     def start_tasks(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._metrics.watch_event_loop, name="event loop lag")
-        nursery.start_soon(self._readiness.keep_checking, name="readiness")
 
     def revoke(self, users: Collection[User]) -> None:
         for connection in self._open:
@@ -108,7 +100,7 @@ class _Server(Acceptor):
         if self.closing.is_set():
             await trio.aclose_forcefully(stream)
             return
-        connection = HttpConnection(self.access, self.remove_pending)
+        connection = HttpConnection(self.admission, self.remove_pending)
         connection.stream = HttpStream(stream, self.limits.send_timeout, connection.hear_out)
         self.add_pending(connection)
         self._open[connection] = None
@@ -123,7 +115,7 @@ class _Server(Acceptor):
             self._look_whether_empty()
 
     def _fail(self, error: BaseException) -> None:
-        self.access.incidents.failed("http_connection", error, logging.WARNING)
+        self.admission.incidents.failed("http_connection", error, logging.WARNING)
 
     async def _serve(self, connection: HttpConnection, stream: trio.SocketStream) -> None:
         if self._tls is not None:
@@ -136,7 +128,7 @@ class _Server(Acceptor):
                 return
         http = cast("Any", connection.stream)
         state = {CONNECTION: connection, STREAMS: self._event_streams}
-        connection.server = server = HttpServer(self._app, self._config, self._context, state, http)
+        connection.server = server = LingeringServer(self._app, self._config, self._context, state, http)
         try:
             await server
         finally:

@@ -10,6 +10,7 @@ from footlights.errors import InvalidCommand
 from footlights_transports.http.errors import error_response, json_response
 from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, or_null, ref
 from footlights_transports.http.operations import Operation
+from footlights_transports.http.request_world import world_of
 from footlights_transports.server.metrics import CONTENT_TYPE
 from footlights_transports.server.readiness import Reason
 
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.http.openapi import Json
     from footlights_transports.server.metrics import Metrics
-    from footlights_transports.server.readiness import Readiness
+    from footlights_transports.worlds.world import Worlds
 
 SERVER_SCHEMAS: Mapping[str, Json] = {
     "NotReady": object_of(
@@ -51,10 +51,9 @@ _READY = {
 class ServerRoutes:
     """The routes. `document` is the OpenAPI document, as JSON."""
 
-    def __init__(self, access: SessionAccess, metrics: Metrics, readiness: Readiness, document: bytes) -> None:
-        self._access = access
+    def __init__(self, worlds: Worlds, metrics: Metrics, document: bytes) -> None:
+        self._worlds = worlds
         self._metrics = metrics
-        self._readiness = readiness
         self._document = document
 
     @Operation("GET", "/v1/world", {200: _PART, 304: _SAME}, (413,))
@@ -71,7 +70,7 @@ class ServerRoutes:
             return error_response(error, 404)
 
     def _part(self, request: Request, user: User, path: str) -> Response:
-        part = self._access.stage.world_at(path, user)
+        part = world_of(request).access.stage.world_at(path, user)
         headers = _FRESH if part.digest is None else {"cache-control": "no-cache", "etag": f'"{part.digest}"'}
         if request.headers.get("if-none-match") == headers.get("etag", ""):
             return Response(status_code=304, headers=headers)
@@ -94,15 +93,18 @@ class ServerRoutes:
 
     @Operation("GET", "/readyz", _READY, public=True)
     async def ready(self, request: Request) -> Response:
-        """Whether new work should be sent to this server."""
-        reasons = await self._readiness.reasons()
+        """Whether new work should be sent to this server, or to this world of it."""
+        readiness = world_of(request).readiness
+        reasons = await readiness.reasons()
         if reasons:
-            rule = self._readiness.overdue_rule
+            rule = readiness.overdue_rule
             return json_response({"status": "not_ready", "reasons": reasons, "rule": rule}, 503, _FRESH)
         return json_response({"status": "ok"}, headers=_FRESH)
 
     @Operation("GET", "/metrics", {200: answer("For Prometheus.", TEXT, "text/plain")})
     async def metrics(self, request: Request, user: User) -> Response:
-        """Measurements."""
-        rendered = self._metrics.render(self._access.stage, self._access.incidents.counts)
+        """Measurements, of all worlds together."""
+        worlds = self._worlds.opened()
+        incidents = self._worlds.admission.incidents.counts
+        rendered = self._metrics.render([each.access.stage for each in worlds], incidents)
         return Response(rendered, media_type=CONTENT_TYPE)

@@ -1,7 +1,7 @@
 """Acceptor: the lifetime of the connections of one server. The WebSocket and the HTTP server are acceptors.
 
-It listens, bounds the connections that are pending, closes those of revoked tokens, closes idle sessions, and shuts
-down in order: when it is cancelled, it accepts nothing more, and connections have `goodbye` seconds to end.
+It listens, bounds the connections that are pending, closes those of revoked tokens, keeps the worlds, and shuts down in
+order: when it is cancelled, it accepts nothing more, and connections have `goodbye` seconds to end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_transports.access.idle import close_idle_sessions
 from footlights_transports.http.h11_errors import hold_no_input
 from footlights_transports.server.listening import Listening
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from footlights_transports.access.policy import User, WireLimits
-    from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.worlds.world import Worlds
 
 _MAX_ACCEPTED_IN_A_STEP = 256
 _PAUSE_WITHOUT_RESOURCES = 0.1
@@ -50,8 +49,9 @@ class Acceptor(ABC):
     connections: trio.Nursery
     """The nursery in which `serve` must run. Set by `run`."""
 
-    def __init__(self, access: SessionAccess, goodbye: float) -> None:
-        self.access = access
+    def __init__(self, worlds: Worlds, goodbye: float) -> None:
+        self.worlds = worlds
+        self.admission = worlds.admission
         self.goodbye = goodbye
         self.pending: dict[PendingConnection, None] = {}
         """Pending connections, the oldest first."""
@@ -79,7 +79,7 @@ class Acceptor(ABC):
     @property
     def limits(self) -> WireLimits:
         """The limits now: a reload may change them."""
-        return self.access.policy.limits
+        return self.admission.policy.limits
 
     async def listen(self, host: str, port: int, task_status: trio.TaskStatus[Listening]) -> None:
         """Serve at this address until cancelled. Port 0 is any free port.
@@ -87,7 +87,7 @@ class Acceptor(ABC):
         Raises `RegistrationError` for an address that the policy forbids, and `OSError` for one that cannot be bound.
         """
         hold_no_input()
-        self.access.policy.check_address(host)
+        self.admission.policy.check_address(host)
         listeners = [_plain(each) for each in await trio.open_tcp_listeners(port, host=host)]
         if port == 0:
             # A name may have several addresses, and each would get a port of its own.
@@ -123,7 +123,7 @@ class Acceptor(ABC):
                 except (BlockingIOError, ConnectionError):
                     break
                 except OSError as error:  # there are no more file descriptors, or no more memory for sockets
-                    self.access.incidents.refused("connection", os.strerror(error.errno or 0))
+                    self.admission.incidents.refused("connection", os.strerror(error.errno or 0))
                     await trio.sleep(_PAUSE_WITHOUT_RESOURCES)
                     break
                 if not _has_hung_up(client):
@@ -140,15 +140,15 @@ class Acceptor(ABC):
         """Accept, and go on when that ends, until cancelled; then wait for the connections to end."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_connections, name="connections")
-            nursery.start_soon(close_idle_sessions, self.access, name="idle sessions")
-            self.access.revocation_listeners.append(self.revoke)
+            nursery.start_soon(self.worlds.keep, name="worlds")
+            self.admission.revocation_listeners.append(self.revoke)
             try:
                 self.start_tasks(nursery)
                 await self._opened.wait()
                 await accept()
                 await trio.sleep_forever()
             finally:
-                self.access.revocation_listeners.remove(self.revoke)
+                self.admission.revocation_listeners.remove(self.revoke)
                 self.closing.set()
 
     async def _keep_connections(self) -> None:

@@ -18,14 +18,13 @@ import os
 import sys
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import trio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from footlights import Stage
 
 _NEVER = 2**31 - 1
 THRESHOLDS = (700, 4, _NEVER)
@@ -41,6 +40,15 @@ _A_LOT = 128 * 1024 * 1024
 _BYTES_OF_A_BLOCK = 64
 
 log = logging.getLogger("footlights.serve")
+
+
+class HasOpenTurns(Protocol):
+    """A stage, or all worlds of a server."""
+
+    @property
+    def open_turns(self) -> int:
+        """Turns that are not settled."""
+        ...
 
 
 class GentleCollector:
@@ -80,13 +88,13 @@ class GentleCollector:
         return memory > self.memory_then * _GROWN_A_LOT + _A_LOT
 
 
-async def collect_gently(stage: Stage) -> None:
+async def collect_gently(worlds: HasOpenTurns) -> None:
     """Apply the policy until cancelled."""
     quiet_glances = 0
     with GentleCollector() as collector:
         while True:
             await trio.sleep(_GLANCE)
-            quiet_glances = 0 if stage.open_turns else quiet_glances + 1
+            quiet_glances = 0 if worlds.open_turns else quiet_glances + 1
             if collector.is_due(memory_in_use(), quiet=quiet_glances >= _GLANCES_UNTIL_QUIET):
                 collector.collect_all()
 

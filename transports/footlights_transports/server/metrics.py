@@ -9,17 +9,22 @@ Each server has its own registry; nothing is registered globally.
 
 from __future__ import annotations
 
+from collections import Counter as Counts
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
+from attrs import fields
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from footlights.events import InterruptReason
 from footlights.memory_claims import MEMORY_CLAIMS
+from footlights.stage.stage import StageStatistics
 from footlights.turn.lifecycle import TurnState
+from footlights.turn.timeline import Part
 from footlights_transports.server.measured_ledger import MeasuredLedger
 
 if TYPE_CHECKING:
@@ -56,6 +61,13 @@ class Metrics:
         )
         self._cancel = measured("turn_cancel_seconds", "Canceled until the terminal event.", buckets=_SHORT)
         self._commit = measured("turn_commit_seconds", "Terminal event until durably committed.", buckets=_SHORT)
+        parts = measured(
+            "turn_part_seconds",
+            "Parts of the time from acceptance to commit. They have no gaps, so their sums add up.",
+            labelnames=["part"],
+            buckets=_LONG,
+        )
+        self._parts = {part: parts.labels(part.value) for part in Part}
         self._output_tokens = Counter(
             "footlights_output_tokens", "Tokens of models that count them.", registry=registry
         )
@@ -69,6 +81,12 @@ class Metrics:
             self._memory_claims.labels(phrase)
         self._batch = measured("ledger_batch_commits", "Commits in one write of the ledger.", buckets=_BATCHES)
         self._lag = measured("event_loop_lag_seconds", "How late a task was run.", buckets=_SHORT)
+
+    def of_world(self) -> Metrics:
+        """The same metrics, for one world of several: the ids of turns are a world's own."""
+        its = copy(self)
+        its._canceled_at = {}
+        return its
 
     def watching(self, ledger: Ledger) -> MeasuredLedger:
         """The same ledger, with the sizes of its batches measured."""
@@ -93,6 +111,11 @@ class Metrics:
         if canceled_at is not None:
             self._cancel.observe(max(0.0, summary.terminal_ms / 1000 - canceled_at))
         self._commit.observe((summary.committed_ms - summary.terminal_ms) / 1000)
+        took: Counts[Part] = Counts()
+        for each in summary.parts:
+            took[each.part] += each.took_us
+        for part, microseconds in took.items():
+            self._parts[part].observe(microseconds / 1_000_000)
         self._output_tokens.inc(summary.output_tokens or 0)
         for phrase in summary.memory_claims:
             self._memory_claims.labels(phrase).inc()
@@ -106,22 +129,26 @@ class Metrics:
 
     # -- output
 
-    def render(self, stage: Stage, incidents: Mapping[str, int] | None = None) -> bytes:
-        """All metrics in Prometheus' text format, with the counts of `Incidents`. It visits every session."""
-        of_stage = CollectorRegistry()
-        of_stage.register(_StageCollector(stage, incidents or {}))
-        return generate_latest(self._registry) + generate_latest(of_stage)
+    def render(self, stages: Collection[Stage], incidents: Mapping[str, int] | None = None) -> bytes:
+        """All metrics in Prometheus' text format, of these stages together. It visits every session.
+
+        `incidents` are the counts of `Incidents`.
+        """
+        of_stages = CollectorRegistry()
+        of_stages.register(_StagesCollector(stages, incidents or {}))
+        return generate_latest(self._registry) + generate_latest(of_stages)
 
 
-class _StageCollector(Collector):
-    """The counts of the stage and of its servers."""
+class _StagesCollector(Collector):
+    """The counts of the stages and of their servers."""
 
-    def __init__(self, stage: Stage, incidents: Mapping[str, int]) -> None:
-        self._stage = stage
+    def __init__(self, stages: Collection[Stage], incidents: Mapping[str, int]) -> None:
+        self._stages = stages
         self._incidents = incidents
 
     def collect(self) -> Iterator[Metric]:
-        now = self._stage.statistics()
+        now = _together(self._stages)
+        yield _gauge("worlds", "Open worlds.", len(self._stages))
         yield _counted("turns", "Settled turns.", "outcome", {**dict.fromkeys(_OUTCOMES, 0), **now.turns_settled})
         yield _counted(
             "events_dropped",
@@ -145,6 +172,22 @@ class _StageCollector(Collector):
         yield _gauge("bytes_retained", "What finished turns take that clients can resume.", now.bytes_retained)
 
 
+def _together(stages: Collection[Stage]) -> StageStatistics:
+    """The sums of the numbers, and of the tables of numbers."""
+    each = [stage.statistics() for stage in stages]
+
+    def added(name: str) -> Any:
+        if name not in _TABLES:
+            return sum(getattr(one, name) for one in each)
+        total: Counts[Any] = Counts()
+        for one in each:
+            total.update(getattr(one, name))
+        return total
+
+    return StageStatistics(**{field.name: added(field.name) for field in fields(StageStatistics)})
+
+
+_TABLES = ("turns_by_state", "turns_settled")
 _OUTCOMES = ("ok", "fail_closed", *(reason.value for reason in InterruptReason))
 
 

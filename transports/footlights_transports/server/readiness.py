@@ -32,7 +32,7 @@ class SelfCheckingLedger(Protocol):
 
 
 class Readiness:
-    """Readiness of one server, which runs `keep_checking` as a task: a slow write cannot be cancelled."""
+    """Readiness of one world, for which `keep_checking` runs as a task: a slow write cannot be cancelled."""
 
     def __init__(self, access: SessionAccess) -> None:
         self._access = access
@@ -53,7 +53,7 @@ class Readiness:
 
     async def reasons(self) -> list[Reason]:
         """Why the server is not ready; empty if it is. A ledger that cannot check itself counts as writable."""
-        if self._access.is_closing:
+        if self._access.admission.is_closing:
             await trio.lowlevel.checkpoint()
             return ["draining"]
         found: list[Reason] = [] if await self._can_write() else ["ledger"]

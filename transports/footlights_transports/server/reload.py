@@ -8,6 +8,7 @@ while it runs, and closes the connections of revoked tokens. The log names every
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -15,16 +16,18 @@ from attrs import evolve
 
 from footlights.failures import describe
 from footlights_transports.config.source import ConfigError
+from footlights_transports.worlds.names import MAIN
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterable, Callable, Sequence
+    from collections.abc import AsyncIterable, Callable
     from pathlib import Path
 
     from footlights_transports.access.policy import WireLimits
-    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.config.config import Config
-    from footlights_transports.views.base.view import Mount
+    from footlights_transports.views.base.view import Reloaded
+    from footlights_transports.worlds.hosted import HostedWorlds
+    from footlights_transports.worlds.world import World
 
 RATES_AND_SHARES = (
     "max_connections",
@@ -42,6 +45,8 @@ RATES_AND_SHARES = (
 )
 """The settings of `[wire]` that a reload changes. Servers read the others only at the start."""
 _ACCESS = frozenset({"server.tokens_file", "server.origins", *(f"wire.{name}" for name in RATES_AND_SHARES)})
+ALLOWED_WORLDS = ("names", "max_on_demand", "max_open")
+_WORLDS = frozenset(f"worlds.{name}" for name in ALLOWED_WORLDS)
 _TLS = frozenset({"server.tls_cert", "server.tls_key"})
 
 log = logging.getLogger("footlights.reload")
@@ -50,25 +55,24 @@ log = logging.getLogger("footlights.reload")
 async def reload_at_each(
     hangups: AsyncIterable[object],
     read: Callable[[], Config],
-    running: Config,
-    access: SessionAccess,
-    mounts: Sequence[Mount],
+    worlds: HostedWorlds,
 ) -> None:
     """Reload at each hangup. The supervision boundary of reloads: one that fails leaves the server as it was."""
     async for _ in hangups:
         try:
             fresh = await trio.to_thread.run_sync(read)
-            running = _apply(running, fresh, access, mounts)
+            worlds.config = _apply(fresh, worlds)
         except ConfigError as error:
             log.error("nothing is reloaded, because of the settings: %s", "; ".join(map(str, error.problems)))
         except Exception as error:  # noqa: BLE001 - see above
             log.error("nothing is reloaded: %s", describe(error))
 
 
-def _apply(running: Config, fresh: Config, access: SessionAccess, mounts: Sequence[Mount]) -> Config:
+def _apply(fresh: Config, worlds: HostedWorlds) -> Config:
     """Change what can be changed, and log it; return the settings that are in use now."""
+    running, admission = worlds.config, worlds.admission
     before, after = running.settings, fresh.settings
-    differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    differing = _differing(running, fresh)
     done: set[str] = set()
     facts: list[str] = []
     # First the steps that may fail, while nothing is changed.
@@ -76,19 +80,18 @@ def _apply(running: Config, fresh: Config, access: SessionAccess, mounts: Sequen
         _load(running.tls, *fresh.tls_files)
         facts.append("the certificate was read again")
         done |= _TLS
-    views = {type(view): view for view in fresh.views}
-    for mount in mounts:
-        view = views.get(type(mount.view))
-        reloaded = None if mount.reload is None or view is None else mount.reload(view, differing)
-        if reloaded is not None:
-            facts += [] if reloaded.fact is None else [reloaded.fact]
+    worlds.renew = partial(_renew, running, fresh)
+    for world in worlds.opened():
+        for reloaded in worlds.renew(world):
+            facts += [] if reloaded.fact is None or reloaded.fact in facts else [reloaded.fact]
             done |= reloaded.settings
-    if access.policy.wants_tokens == fresh.policy.wants_tokens:
-        known = access.policy.tokens
-        fresh.policy.limits = _merged(access.policy.limits, fresh.policy.limits)
-        revoked = len(access.renew(fresh.policy))
+    done |= _WORLDS
+    if admission.policy.wants_tokens == fresh.policy.wants_tokens:
+        known = admission.policy.tokens
+        fresh.policy.limits = _merged(admission.policy.limits, fresh.policy.limits)
+        revoked = len(admission.renew(fresh.policy))
         facts.append(
-            f"{access.policy.tokens} tokens, {access.policy.tokens - known + revoked} new and {revoked} revoked"
+            f"{admission.policy.tokens} tokens, {admission.policy.tokens - known + revoked} new and {revoked} revoked"
         )
         done |= _ACCESS | {name for name in differing if name.startswith("users.")}
     else:
@@ -100,7 +103,28 @@ def _apply(running: Config, fresh: Config, access: SessionAccess, mounts: Sequen
         ", ".join(sorted(differing - done)) or "no setting",
     )
     kept = {name: value for name, value in before.items() if name not in done}
-    return evolve(running, settings={**kept, **{name: after[name] for name in done if name in after}})
+    allowed = evolve(running.worlds, **{name: getattr(fresh.worlds, name) for name in ALLOWED_WORLDS})
+    settings = {**kept, **{name: after[name] for name in done if name in after}}
+    return evolve(running, settings=settings, worlds=allowed)
+
+
+def _differing(running: Config, fresh: Config) -> set[str]:
+    """The names of the settings that differ."""
+    before, after = running.settings, fresh.settings
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def _renew(running: Config, fresh: Config, world: World) -> list[Reloaded]:
+    """Give the views of a world the fresh settings, as far as they can change while it is open."""
+    old, new = (each.worlds.config_of(world.name) or each for each in (running, fresh))
+    fresh_views = new.views if world.name == MAIN else [view.in_world(world.name) for view in new.views]
+    differing, views = _differing(old, new), {type(view): view for view in fresh_views}
+    changes = [
+        mount.reload(views[type(mount.view)], differing)
+        for mount in world.mounts
+        if mount.reload is not None and type(mount.view) in views
+    ]
+    return [each for each in changes if each is not None]
 
 
 def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:

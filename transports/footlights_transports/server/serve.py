@@ -1,4 +1,4 @@
-"""Server process: one stage behind a WebSocket and an HTTP server, from start to shutdown.
+"""Server process: its worlds behind a WebSocket and an HTTP server, from start to shutdown.
 
 At SIGTERM it accepts no connections, sessions or turns, gives open turns a grace period, interrupts those that are
 left, commits all of them, and closes when clients have read everything or their time is up. Clients that missed
@@ -11,40 +11,36 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import shlex
 import signal
 import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import frozen
 
-from footlights import CommitUnknown, FootlightsError, open_stage
-from footlights.authority import SqliteLedger
+from footlights import CommitUnknown, FootlightsError
 from footlights.failures import leaves
-from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.http.server import serve_http
+from footlights_transports.http.server import HttpServer
 from footlights_transports.server.gc_policy import collect_gently
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.reload import reload_at_each
-from footlights_transports.views.base.view import run_views
-from footlights_transports.websocket.server import serve_ws
+from footlights_transports.websocket.server import WsServer
+from footlights_transports.worlds.hosted import HostedWorlds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator
     from types import FrameType
 
-    from footlights import Stage
     from footlights_transports.config.config import Config
+    from footlights_transports.server.acceptor import Acceptor
+    from footlights_transports.server.gc_policy import HasOpenTurns
     from footlights_transports.server.listening import Listening
-    from footlights_transports.views.base.view import Mount
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-Server: TypeAlias = "Callable[..., Awaitable[None]]"
 SWITCH_INTERVAL = 0.0002
 """Seconds after which a thread that computes, such as that of the rules, lets the event loop go on."""
 _GLANCE = 0.05
@@ -70,19 +66,7 @@ class Opened:
     ws_port: int
     http_port: int
     epoch: int
-    """How many times the ledger was opened."""
-
-
-def world_not_used(config: Config) -> str:
-    """The warning that the ledger has taken in another initial world, and what to do about it."""
-    file = [] if config.file is None else ["--config", str(config.file)]
-    patch = shlex.join(["footlights", "world", "patch", "--ledger", str(config.ledger), *file])
-    return (
-        "The initial world of the settings ([world], cast.world_file or cast.make) is not used: "
-        f"{config.ledger} took in another one, and goes on with what was committed since. To begin with the new world, "
-        "use another ledger (--ledger PATH), or move this one away. To change the world of this one as the settings "
-        f'were edited, stop the server. This commits the edit, and shows it without --why: {patch} --why "..."'
-    )
+    """How many times the ledger of the main world was opened."""
 
 
 def serve_here(
@@ -167,13 +151,13 @@ class _LastResort:
         """Start the timeout now. A signal handler may call this."""
         self._told.put(None)
 
-    async def watch(self, stage: Stage) -> None:
+    async def watch(self, worlds: HasOpenTurns) -> None:
         """Note whether every turn is settled, until cancelled."""
         while True:
             try:
                 await trio.sleep(_GLANCE)
             finally:  # also at the end, when the last turns may be settled
-                self._is_settled = not stage.open_turns
+                self._is_settled = not worlds.open_turns
 
     def _run(self) -> None:
         self._told.get()
@@ -192,8 +176,8 @@ async def serve(
     config: Config,
     announce: Callable[[Opened], None],
     stop: trio.Event,
-    watch: Callable[[Stage], Awaitable[None]] | None = None,
-    beside: Callable[[Stage], Awaitable[None]] | None = None,
+    watch: Callable[[HostedWorlds], Awaitable[None]] | None = None,
+    beside: Callable[[HostedWorlds], Awaitable[None]] | None = None,
     reread: Callable[[], Config] | None = None,
     hangups: AsyncIterable[object] | None = None,
     closing: Callable[[int], None] | None = None,
@@ -203,44 +187,29 @@ async def serve(
     `beside` runs from then on, and `watch` from `stop` on, both until the end. `closing` is called at `stop`, with the
     number of open turns. At each item of `hangups`, the settings are read again with `reread`.
     """
-    metrics, cast = Metrics(), config.cast
-    for view in config.views:
-        cast = view.extend(cast)
+    metrics = Metrics()
     with _out_of_groups():
         async with trio.open_nursery() as servers:
-            async with (
-                SqliteLedger(config.ledger) as ledger,
-                open_stage(
-                    cast,
-                    ledger=metrics.watching(ledger),
-                    limits=config.limits,
-                    trace=config.trace,
-                    observe=metrics.turn_settled,
-                ) as stage,
-            ):
-                if stage.ignores_world:
-                    log.warning("%s", world_not_used(config))
-                access = SessionAccess(stage, config.policy, watch=metrics)
-                mounts: list[Mount] = await servers.start(run_views, access, config.views)
-                ws = await _listen(servers, partial(serve_ws, access, mounts), config, config.ws_port)
-                http_server = partial(serve_http, access, mounts, metrics=metrics)
-                http = await _listen(servers, http_server, config, config.http_port)
-                announce(Opened(ws.port, http.port, stage.epoch))
-                if reread is not None and hangups is not None:
-                    servers.start_soon(reload_at_each, hangups, reread, config, access, mounts)
-                if beside is not None:
-                    servers.start_soon(beside, stage)
-                await stop.wait()
-                ws.stop_accepting()
-                http.stop_accepting()
-                access.close_doors()
-                if closing is not None:
-                    closing(stage.open_turns)
-                if watch is not None:
-                    servers.start_soon(watch, stage)
-                with trio.move_on_after(config.grace):
-                    await _wait_settled(stage)
-            # The stage is closed: everything that clients have to get is in their outboxes.
+            worlds = HostedWorlds(config, metrics, servers)
+            main = await worlds.open_main()
+            ws = await _listen(servers, WsServer(worlds, tls=config.tls), config, config.ws_port)
+            http = await _listen(servers, HttpServer(worlds, metrics, tls=config.tls), config, config.http_port)
+            announce(Opened(ws.port, http.port, main.access.stage.epoch))
+            if reread is not None and hangups is not None:
+                servers.start_soon(reload_at_each, hangups, reread, worlds)
+            if beside is not None:
+                servers.start_soon(beside, worlds)
+            await stop.wait()
+            ws.stop_accepting()
+            http.stop_accepting()
+            worlds.admission.close_doors()
+            if closing is not None:
+                closing(worlds.open_turns)
+            if watch is not None:
+                servers.start_soon(watch, worlds)
+            with trio.move_on_after(config.grace):
+                await _wait_settled(worlds)
+            await worlds.close()
             servers.cancel_scope.cancel(reason="the server shuts down")
 
 
@@ -256,9 +225,9 @@ def _out_of_groups() -> Generator[None]:
         raise
 
 
-async def _listen(servers: trio.Nursery, server: Server, config: Config, port: int) -> Listening:
+async def _listen(servers: trio.Nursery, server: Acceptor, config: Config, port: int) -> Listening:
     try:
-        listening: Listening = await servers.start(partial(server, host=config.host, port=port, tls=config.tls))
+        listening: Listening = await servers.start(server.listen, config.host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CannotServe(f"Port {port} of {config.host} is in use. Port 0 is any that is free.") from None
@@ -266,6 +235,6 @@ async def _listen(servers: trio.Nursery, server: Server, config: Config, port: i
     return listening
 
 
-async def _wait_settled(stage: Stage) -> None:
-    while stage.open_turns:  # noqa: ASYNC110 - a stage has no event for that
+async def _wait_settled(worlds: HasOpenTurns) -> None:
+    while worlds.open_turns:  # noqa: ASYNC110 - a stage has no event for that
         await trio.sleep(_GLANCE)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trio_websocket import WebSocketRequest
 
     from footlights.events import JsonValue
-    from footlights_transports.access.policy import AccessPolicy
+    from footlights_transports.access.policy import AccessPolicy, User
     from footlights_transports.websocket.endpoint import Endpoint
 
 _BEARER = "bearer."
@@ -50,19 +50,16 @@ class Refused:
 
     status: int
     error: Mapping[str, JsonValue] = field(converter=error_json)
+    quotes: bool = field(default=False, kw_only=True)
+    """Whether the message may contain a name that the client gave, so that it is not logged."""
 
     @property
     def body(self) -> bytes:
         return orjson.dumps({"error": self.error})
 
 
-def judge(request: WebSocketRequest, policy: AccessPolicy, endpoints: Sequence[Endpoint]) -> Admitted | Refused:
-    """Whether the handshake may go on. The message of a refusal consists of fixed words."""
-    found = _find(request.path, endpoints)
-    if found is None:
-        paths = " or ".join(each.path for each in endpoints)
-        return Refused(404, InvalidCommand(f"Connect to {paths or 'another server: this one has no WebSocket'}."))
-    endpoint, names, query = found
+def check_client(request: WebSocketRequest, policy: AccessPolicy) -> User | Refused:
+    """Who connects, whatever for. The message of a refusal consists of fixed words."""
     try:
         # wsproto takes the host out of the headers, and trio-websocket shows only those.
         policy.check_host(request._event.host)  # pyright: ignore[reportPrivateUsage]
@@ -75,13 +72,24 @@ def judge(request: WebSocketRequest, policy: AccessPolicy, endpoints: Sequence[E
     if _header(request, b"transfer-encoding") is not None or _header(request, b"content-length") not in (None, "0"):
         # After the head there must be frames: the frame gate would take a body for them.
         return Refused(400, InvalidCommand("A handshake has no body."))
+    try:
+        return policy.admit(_authorization(request))
+    except Unauthorized as error:
+        return Refused(401, error)
+
+
+def check_endpoint(
+    request: WebSocketRequest, path: str, endpoints: Sequence[Endpoint], user: User
+) -> Admitted | Refused:
+    """What this user connects to, by its path in the world. The message of a refusal consists of fixed words."""
+    found = _find(path, endpoints)
+    if found is None:
+        paths = " or ".join(each.path for each in endpoints)
+        return Refused(404, InvalidCommand(f"Connect to {paths or 'another server: this one has no WebSocket'}."))
+    endpoint, names, query = found
     offers = endpoint.subprotocol in request.proposed_subprotocols
     if endpoint.requires_subprotocol and not offers:
         return Refused(400, UnsupportedVersion(f"Offer the subprotocol {endpoint.subprotocol}."))
-    try:
-        user = policy.admit(_authorization(request))
-    except Unauthorized as error:
-        return Refused(401, error)
     return Admitted(endpoint, Visitor(user, names, query), endpoint.subprotocol if offers else None)
 
 

@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Any
 import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
-from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSession
+from footlights.errors import FootlightsError, InvalidCommand, UnknownSession
 from footlights.failures import contained, leaves
 from footlights.token_bucket import TokenBucket
+from footlights_transports.errors import UnknownWorld
 from footlights_transports.http.errors import status_of
 from footlights_transports.server.acceptor import Acceptor, PendingConnection
 from footlights_transports.websocket.broadcaster import Broadcaster
 from footlights_transports.websocket.connection import NOT_ALLOWED
 from footlights_transports.websocket.endpoint import Channel
-from footlights_transports.websocket.handshake import Refused, judge
+from footlights_transports.websocket.handshake import Refused, check_client, check_endpoint
 from footlights_transports.websocket.stream import WireStream
+from footlights_transports.worlds.names import split_address
+from footlights_transports.worlds.world import OneWorld
 
 if TYPE_CHECKING:
     import ssl
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from footlights_transports.websocket.connection import Connection
     from footlights_transports.websocket.endpoint import Accepted
     from footlights_transports.websocket.handshake import Admitted
+    from footlights_transports.worlds.world import Worlds
 
 _JSON = [(b"content-type", b"application/json")]
 _SETTINGS = {401: " Tokens are set by server.tokens_file or FOOTLIGHTS_TOKENS__NAME."}
@@ -64,29 +68,23 @@ async def serve_ws(
     `mounts` are the views, whose tasks run in `run_views`. Port 0 is any free port. Raises `RegistrationError` for an
     address that the policy forbids, and `OSError` for one that cannot be bound.
     """
-    quiet_trio_websocket()
-    await WsServer(access, mounts, goodbye, tls).listen(host, port, task_status)
+    await WsServer(OneWorld(access, mounts), goodbye, tls).listen(host, port, task_status)
 
 
 class WsServer(Acceptor):
     """The connections of one WebSocket server."""
 
-    def __init__(
-        self,
-        access: SessionAccess,
-        mounts: Sequence[Mount],
-        goodbye: float,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        super().__init__(access, goodbye)
-        self._endpoints = [endpoint for mount in mounts for endpoint in mount.endpoints]
+    def __init__(self, worlds: Worlds, goodbye: float = 1.0, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(worlds, goodbye)
+        quiet_trio_websocket()
         self._statuses: Mapping[type[FootlightsError], int] = {
-            **{kind: status for mount in mounts for kind, status in mount.view.errors.items()},
+            **{kind: status for view in worlds.views for kind, status in view.errors.items()},
             UnknownSession: 404,
+            UnknownWorld: 404,
             InvalidCommand: 400,
         }
         self._tls = tls
-        self._broadcaster = Broadcaster(access.encodings.encode)
+        self._broadcaster = Broadcaster(self.admission.encodings.encode)
         self._clients: dict[Connection, User] = {}
 
     def start_senders(self, nursery: trio.Nursery) -> None:
@@ -116,7 +114,7 @@ class WsServer(Acceptor):
 
     def _fail(self, error: BaseException) -> None:
         if not all(isinstance(leaf, ConnectionClosed) for leaf in leaves(error)):
-            self.access.incidents.failed("ws_connection", error, logging.WARNING)
+            self.admission.incidents.failed("ws_connection", error, logging.WARNING)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
         pending = PendingConnection()
@@ -134,7 +132,7 @@ class WsServer(Acceptor):
                 if client is not None:
                     raise
                 # wsproto decodes some headers without a check, and does not answer the handshake if that fails.
-                self.access.incidents.failed("ws_handshake", errors, logging.WARNING)
+                self.admission.incidents.failed("ws_handshake", errors, logging.WARNING)
                 last_words = _MALFORMED
         if client is not None:
             _free_parser(client[0].socket)
@@ -167,13 +165,13 @@ class WsServer(Acceptor):
                 request = await wrap_server_stream(
                     nursery, wire, max_message_size=self.limits.max_frame_bytes, receive_buffer_size=None
                 )
-                verdict = self._judge(request, place)
+                verdict = await self._judge(request, place)
                 if not isinstance(verdict, Refused):
                     pending.user = verdict[0].visitor.user
                 return await self._answer(request, verdict, wire, nursery)
         finally:
             self.remove_pending(pending)
-        self.access.incidents.refused("ws_handshake_incomplete", _INCOMPLETE)
+        self.admission.incidents.refused("ws_handshake_incomplete", _INCOMPLETE)
         return None
 
     async def _answer(
@@ -193,36 +191,40 @@ class WsServer(Acceptor):
             socket = await request.accept(subprotocol=admitted.subprotocol, extra_headers=list(accepted.headers))
             unanswered.pop_all()
         user = admitted.visitor.user
-        wire.let_frames_pass(self._byte_budget(), self.access.byte_budget(user))
+        wire.let_frames_pass(self._byte_budget(), self.admission.byte_budget(user))
         return accepted.connect(Channel(socket, wire, nursery, self._broadcaster)), user
 
     def _byte_budget(self) -> TokenBucket:
         burst = self.limits.byte_burst
         return TokenBucket(burst, burst / self.limits.bytes_per_second, trio.current_time())
 
-    def _judge(self, request: WebSocketRequest, place: ExitStack) -> tuple[Admitted, Accepted] | Refused:
-        admitted = judge(request, self.access.policy, self._endpoints)
-        if isinstance(admitted, Refused):
-            why = f"{admitted.error['message']}{_SETTINGS.get(admitted.status, '')}"
-            self.access.incidents.refused(f"ws_handshake_{admitted.error['code']}", why)
-            return admitted
-        accepted = self._accept(admitted, place)
-        if isinstance(accepted, Refused):  # perhaps with a name that the client gave
-            self.access.incidents.refused(f"ws_handshake_{accepted.error['code']}")
-            return accepted
-        return admitted, accepted
+    async def _judge(self, request: WebSocketRequest, place: ExitStack) -> tuple[Admitted, Accepted] | Refused:
+        user = check_client(request, self.admission.policy)
+        verdict = user if isinstance(user, Refused) else await self._enter(request, user, place)
+        if isinstance(verdict, Refused):
+            # With the reason, unless it may contain a name that the client gave.
+            why = None if verdict.quotes else f"{verdict.error['message']}{_SETTINGS.get(verdict.status, '')}"
+            self.admission.incidents.refused(f"ws_handshake_{verdict.error['code']}", why)
+        return verdict
 
-    def _accept(self, admitted: Admitted, place: ExitStack) -> Accepted | Refused:
-        user = admitted.visitor.user
+    async def _enter(
+        self, request: WebSocketRequest, user: User, place: ExitStack
+    ) -> tuple[Admitted, Accepted] | Refused:
         try:
-            self.access.connect(user)
-        except Busy as error:
-            return Refused(503, error)
-        place.callback(self.access.disconnect, user)
-        try:
-            return admitted.endpoint.accept(admitted.visitor)
+            self.admission.connect(user)
+            place.callback(self.admission.disconnect, user)
+            name, path = split_address(request.path)
+            world = await self.worlds.find(name, may_create=True)
+            place.enter_context(world.entered())
         except FootlightsError as error:
-            return Refused(status_of(error, self._statuses, 503), error)
+            return Refused(status_of(error, self._statuses, 503), error, quotes=True)
+        admitted = check_endpoint(request, path, world.endpoints, user)
+        if isinstance(admitted, Refused):
+            return admitted
+        try:
+            return admitted, admitted.endpoint.accept(admitted.visitor)
+        except FootlightsError as error:
+            return Refused(status_of(error, self._statuses, 503), error, quotes=True)
 
 
 def quiet_trio_websocket() -> None:

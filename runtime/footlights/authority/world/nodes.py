@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 import orjson
 from blake3 import blake3
 
-from footlights.authority.digest import canonical_again
+from footlights.authority.digest import canonical_again, to_keep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class Mixed:
     def __init__(
         self, inline: bytes, names: tuple[str | int, ...], refs: Sequence[Ref], *, floor: int, count: int
     ) -> None:
-        self.inline: Final = inline
+        self.inline: Final = to_keep(inline)
         """The small ones in canonical JSON; null in an array where a large one is."""
         self.is_array: Final = inline[:1] == b"["
         self.names: Final = names
@@ -231,7 +231,7 @@ def ref_to(node: Node) -> Ref:
 
 def ref_to_json(data: bytes, value: Value) -> Ref:
     """The same for canonical JSON and the value that it was made of, if there is one."""
-    return Ref(data, hashed(data), _levels(data, value))
+    return Ref(to_keep(data), hashed(data), _levels(data, value))
 
 
 def hashed(data: bytes) -> bytes:

@@ -26,14 +26,14 @@ from footlights.authority import (
 from footlights.authority.audit.audit import audit
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.testing import cancel_everywhere
+from footlights.testing import CancelSwallowed, cancel_everywhere
 from footlights_actors import standard_cast
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import Cast, CommitFinal, InteractionContext, JsonValue, Stage
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 NOTE = TurnParams(workload="note")
 
@@ -251,7 +251,8 @@ def test_a_claim_that_is_cancelled_takes_none_of_its_group_with_it(tmp_path: Pat
             assert (await ledger.begin_tool(key) is None) is (key not in claimed)
         await ledger.close()
 
-    assert cancel_everywhere(scenario, pairs=30).points > 10
+    # A claim whose write was begun takes effect, so it returns, although it was cancelled while it waited.
+    assert cancel_everywhere(scenario, pairs=30, allow=[CancelSwallowed]).points > 10
 
 
 def test_a_stage_that_is_cancelled_anywhere_leaves_no_half_turn_and_loses_none_it_told(tmp_path: Path) -> None:

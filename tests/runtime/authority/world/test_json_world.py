@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import math
 import tracemalloc
 from typing import TYPE_CHECKING, cast
@@ -8,6 +9,7 @@ import orjson
 import pytest
 
 from footlights.authority import JsonWorld, NotCanonical, PatchFailed, World, canonical, digest, patch
+from footlights.authority.world.nodes import parsed
 from footlights.errors import TooLarge
 
 if TYPE_CHECKING:
@@ -124,3 +126,24 @@ def test_what_is_done_to_an_operation_does_not_reach_the_world() -> None:
     cast("list[str]", op.value).append("all mine")
     assert world.view() == {"log": []}
     assert world.changed((patch.add("/n", 1),)).view() == {"log": [], "n": 1}
+
+
+def test_a_world_takes_little_more_memory_than_its_json_also_after_every_leaf_was_changed() -> None:
+    rooms = [f"room {number:05}" for number in range(2_000)]
+    document: dict[str, JsonValue] = {room: {"guest": None, "note": "n" * 60} for room in rooms}
+    tracemalloc.start()
+    try:
+        world = JsonWorld(document)
+        assert _held() < 3 * world.root.size
+        for room in rooms:
+            world = world.changed((patch.replace(f"/{room}/guest", "Ada"),))
+        assert _held() < 3 * world.root.size
+    finally:
+        tracemalloc.stop()
+
+
+def _held() -> int:
+    """Bytes of memory, without the leaves that were parsed last."""
+    parsed.cache_clear()
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]

@@ -210,7 +210,8 @@ async def test_why_names_the_rule_that_refused(quiet_clock: MockClock) -> None:
     notes = screen.notes(Tone.ASIDE)
     assert "refused by the rule lodging: wrong_price" in notes
     assert any(re.fullmatch("t1-000001 ended as c-[0-9a-f]{16}: fail_closed", note) for note in notes)
-    assert notes[-1] == "nothing changed"
+    assert notes[-2] == "nothing changed"
+    assert notes[-1].startswith("took ")
 
 
 async def test_the_world_is_an_outline_without_pointers(quiet_clock: MockClock) -> None:
@@ -310,7 +311,7 @@ class Gone:
     async def wait(self, *_: object) -> Any:
         await trio.sleep_forever()
 
-    begin_turn = cancel = world = record = notes = wait
+    begin_turn = cancel = world = record = notes = summary = wait
 
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         """It is never lost."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Cast, InteractionSession, Prompt, Stage
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
 
 
 def script(prompt: Prompt) -> list[Line]:

@@ -210,7 +210,7 @@ async def test_a_run_in_execution_mode_ends_as_unknown_when_the_server_closes(
 
 async def test_no_run_begins_when_the_server_takes_no_sessions(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
-        house.access.close_doors()
+        house.access.admission.close_doors()
         answer = await house.client.post("/api/chat", json=WORK)
         assert refused(answer) == (409, "session_closed")
 

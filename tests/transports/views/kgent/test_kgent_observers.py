@@ -24,6 +24,7 @@ from footlights_transports.views.kgent.pure.wire import PerturbQuery
 from footlights_transports.views.kgent.room import MAX_BEHIND
 from footlights_transports.websocket.server import WsServer
 from footlights_transports.websocket.stream import close_frame
+from footlights_transports.worlds.world import OneWorld
 from tests.kit.peers.kgent_peer import Client, KnownGateway, observe, open_chat_house, perturb, text
 from tests.kit.peers.ws_peer import shake_hands
 
@@ -90,7 +91,7 @@ async def open_lane(model: ScriptedModel, config: ChatFluxConfig) -> AsyncGenera
     async with open_stage(standard_cast(model)) as stage, trio.open_nursery() as nursery:
         access = SessionAccess(stage)
         view = KnownGateway(config)
-        server = WsServer(access, await nursery.start(run_views, access, [view]), 1.0)
+        server = WsServer(OneWorld(access, await nursery.start(run_views, access, [view])))
         nursery.start_soon(server.run, trio.lowlevel.checkpoint)
         await trio.testing.wait_all_tasks_blocked()
         yield view.gateway, server

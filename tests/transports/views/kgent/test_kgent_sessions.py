@@ -18,10 +18,10 @@ from attrs import Factory, define
 from footlights import BudgetConfig, Limits, Persona, SessionClosed, SessionParams, open_stage
 from footlights.errors import InvalidCommand
 from footlights.testing import cancel_everywhere
-from footlights.testing.quiesce import Gate as ThreadGate
 from footlights.turn.turn import Turn
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 from footlights_actors.sealed.keys import new_key
+from footlights_kit.quiesce import Gate as ThreadGate
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.gateway import SWEEP, KgentGateway

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
-    from footlights.testing.trial import Trial
+    from footlights_kit.trial import Trial
     from footlights_transports.views.mission.pure.payload import UtilityPayload
 
 

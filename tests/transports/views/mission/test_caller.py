@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from footlights import Cast, InteractionSession, Prompt, Stage
     from footlights.authority import CommitRecord, Ruling
-    from footlights.testing.trial import Trial
     from footlights_actors import Line
+    from footlights_kit.trial import Trial
     from footlights_transports.views.mission.pure.payload import UtilityPayload
     from footlights_transports.views.mission.voice import Voice
 

@@ -103,6 +103,18 @@ async def test_closing_a_session_settles_its_turns_and_ends_its_streams() -> Non
             await guest.close()
 
 
+async def test_a_settled_turn_has_a_summary_of_its_time() -> None:
+    async with open_house() as house:
+        guest = await house.start()
+        turn_id = await guest.begin_turn("A room?")
+        await guest.finalize(turn_id)
+        summary = taken(await house.client.get(f"/v1/sessions/{guest.session_id}/turns/{turn_id}"))["summary"]
+        assert [summary["turn_id"], summary["outcome"]] == [turn_id, "ok"]
+        assert {"queue", "first_token", "judge", "write"} <= {each["part"] for each in summary["parts"]}
+        unknown = await house.client.get(f"/v1/sessions/{guest.session_id}/turns/t1-000099")
+        assert refused(unknown) == (404, "unknown_turn")
+
+
 async def test_an_idempotency_key_begins_one_turn() -> None:
     async with open_house(STALLING) as house:
         guest = await house.start()
@@ -384,7 +396,7 @@ async def test_each_error_has_its_status() -> None:
         assert refused(await house.client.post(f"{turns}/t1-000009/finalize")) == (404, "unknown_turn")
         answer = await house.client.post(f"{turns}/{turn_id}/heard", json={"seq": 99})
         assert refused(answer) == (400, "invalid_command")
-        house.access.close_doors()
+        house.access.admission.close_doors()
         assert refused(await house.client.post(turns, json={"input": "A room?"})) == (409, "session_closed")
 
 

@@ -21,7 +21,14 @@ from footlights import (
 from footlights.authority.pending import is_approval_id
 from footlights.checks import listed
 from footlights.notebooks.note_ids import ABOUT_A_NOTE
-from footlights_transports.cli.play.explain import note_questions, tell_help, tell_notes, tell_why, tell_world
+from footlights_transports.cli.play.explain import (
+    note_questions,
+    tell_help,
+    tell_notes,
+    tell_time,
+    tell_why,
+    tell_world,
+)
 from footlights_transports.cli.play.lines import DISCARDED
 from footlights_transports.cli.screen import Typed
 from footlights_transports.cli.turn_view import Narration, Tone, note, questions, with_changes
@@ -225,7 +232,11 @@ class Conversation:
         if self._last_turn is None:
             return [note(Tone.ASIDE, "Nothing was said yet.")]
         record = await self._game.record(self._last_turn)
-        return [] if record is None else tell_why(record, self._tools, self._refusals)
+        if record is None:
+            return []
+        summary = await self._game.summary(self._last_turn)
+        took = [] if summary is None else tell_time(summary)
+        return [*tell_why(record, self._tools, self._refusals), *took]
 
     # -- turns
 

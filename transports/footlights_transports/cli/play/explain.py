@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from footlights.authority import CommitRecord
     from footlights.authority.record import IntentEntry
+    from footlights.turn.summary import TurnSummary
     from footlights_transports.cli.screen import Piece
 
 HELP = """\
@@ -26,6 +27,7 @@ Say something, and press Enter.
   /quit         leave, as Ctrl-D does
 Ctrl-C interrupts a turn, and what was typed meanwhile is lost. At the prompt it discards
 the line, and a second one leaves."""
+_A_MILLISECOND = 1_000
 MAX_LINES = 200
 """The most lines of a world that are shown."""
 MAX_DEPTH = 20
@@ -113,6 +115,22 @@ def tell_why(record: CommitRecord, tools: Mapping[str, str], refusals: Iterable[
     if record.outcome is not CommitOutcome.OK:
         rows.append("nothing changed")
     return [*(note(Tone.ASIDE, row) for row in rows), *tell_changes(record)]
+
+
+def tell_time(summary: TurnSummary) -> list[Piece]:
+    """Where the time of a turn went. What took less than a millisecond is added up."""
+    took: dict[str, int] = {}
+    for each in summary.parts:
+        name = each.part.replace("_", " ") if each.tool is None else f"{each.part} {each.tool}"
+        name = name if each.took_us >= _A_MILLISECOND else "the rest"
+        took[name] = took.get(name, 0) + each.took_us
+    rest = took.pop("the rest", 0)
+    parts = [f"{name} {_time(us)}" for name, us in (*took.items(), *([("the rest", rest)] if rest else []))]
+    return [note(Tone.ASIDE, f"took {_time(sum(took.values()) + rest)}: {', '.join(parts) or 'nothing'}")]
+
+
+def _time(microseconds: int) -> str:
+    return f"{microseconds / 1_000_000:.2f} s" if microseconds >= 1_000_000 else f"{microseconds / 1000:.1f} ms"
 
 
 def _intent(intent: IntentEntry, tools: Mapping[str, str]) -> str:

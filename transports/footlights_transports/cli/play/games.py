@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from footlights.authority import CommitRecord
     from footlights.session.session import InteractionSession
     from footlights.stage.stage import Stage
+    from footlights.turn.summary import TurnSummary
     from footlights_transports.client.client import Client
     from footlights_transports.client.session import ClientSession
 
@@ -61,6 +62,10 @@ class Game(Protocol):
         """The record of a committed turn; None if it cannot be had."""
         ...
 
+    async def summary(self, turn_id: str) -> TurnSummary | None:
+        """How a turn ended, and where its time went; None if it cannot be had."""
+        ...
+
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         """Have `tell` called with False when the connection is lost, and with True when there is one again."""
         ...
@@ -97,6 +102,9 @@ class LocalGame:
     async def record(self, turn_id: str) -> CommitRecord | None:
         return await self._stage.ledger.find(self._session.session_id, turn_id)
 
+    async def summary(self, turn_id: str) -> TurnSummary | None:
+        return self._session.summary(turn_id)
+
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         """There is none that could be lost."""
 
@@ -128,6 +136,9 @@ class RemoteGame:
     async def record(self, turn_id: str) -> CommitRecord | None:
         return next((each for each in await self._session.commits(_LATEST) if each.turn_id == turn_id), None)
 
+    async def summary(self, turn_id: str) -> TurnSummary | None:
+        return await self._session.summary(turn_id)
+
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         self._watchers.append(tell)
 
@@ -140,7 +151,7 @@ async def open_local_game(
     if persona is not None and persona not in cast.personas:
         raise InvalidCommand(f"There is no persona {persona[:64]!r}; there are: {listed(cast.personas)}.")
     if cast.notebooks is not None:
-        cast.notebooks.store = MemoryNotes()  # the world begins anew each time, and so does what is remembered
+        cast = cast.notebooks.in_cast(cast, MemoryNotes())  # the world begins anew, and so does what is remembered
     async with open_stage(cast, limits=limits, trace=trace) as stage:
         named = SessionParams(session_id=PLAYER) if stage.notebooks is not None else None
         yield LocalGame(stage, stage.start(named), persona)

@@ -69,6 +69,10 @@ class View(ABC):
         """The cast with what this view needs in it. The stage is opened with it."""
         return cast
 
+    def in_world(self, name: str) -> Self:
+        """The view for a world beside the main one. What it keeps in files is another for each."""
+        return self
+
     @abstractmethod
     def mount(self, access: SessionAccess) -> Mount:
         """The view for one stage. Called in trio, before the servers accept connections."""

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import trio
 from attrs import Factory, define
@@ -65,6 +65,15 @@ class Keeper(Protocol):
 
     async def expire(self) -> None:
         """Delete what is too old. Raises `FootlightsError`."""
+        ...
+
+
+@runtime_checkable
+class KeeperOfWorlds(Keeper, Protocol):
+    """A keeper that keeps worlds apart, whose sessions may have the same names."""
+
+    def in_world(self, name: str) -> Keeper:
+        """The keeper of a world beside the main one."""
         ...
 
 

@@ -72,7 +72,7 @@ class Sender:
         if not self._frames.take(1, trio.current_time()):
             raise self._too_many()
         try:
-            self._gateway.access.take_command(self._user)
+            self._gateway.access.admission.take_command(self._user)
         except RateLimited as error:
             raise self._too_many() from error
 
@@ -96,7 +96,7 @@ class Sender:
         now = trio.current_time()
         return max(
             self._frames.seconds_until(1, now),
-            self._gateway.access.seconds_until_command(self._user),
+            self._gateway.access.admission.seconds_until_command(self._user),
             self._messages.seconds_until(1, now),
         )
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import time
 from base64 import urlsafe_b64decode
+from copy import copy
 from functools import partial
 from hashlib import sha256
 from math import inf
@@ -31,6 +32,7 @@ from cryptography.fernet import InvalidToken
 from footlights.notebooks.store import ContentUnavailable
 from footlights_actors.sealed.folder import FRESH, PRIVATE, in_thread, locked, replace_file
 from footlights_actors.sealed.keys import ContentKeyError, seals_of
+from footlights_transports.worlds.names import folder_of_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -74,6 +76,13 @@ class ContentStore:
         self._seconds = days * _DAY
         self._wall_clock = wall_clock
         self._limiter = trio.CapacityLimiter(1)
+
+    def in_world(self, name: str) -> ContentStore:
+        """The store of a world beside the main one, whose sessions may have the same names: a folder of its own."""
+        its = copy(self)
+        its._folder = folder_of_world(self._folder, name)
+        its._limiter = trio.CapacityLimiter(1)
+        return its
 
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
         """Store a dialogue. It is on the disk when this returns.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from importlib.util import find_spec
 from math import inf
@@ -13,7 +14,7 @@ from footlights_actors.sealed import CONTENT_KEYS_VARIABLE
 from footlights_transports.config.schema import FILE, FOLDER, Setting, settings_of, whole_from
 from footlights_transports.views.base.view import Mount, Reloaded, View
 from footlights_transports.views.kgent.connection import accept_observer, accept_sender
-from footlights_transports.views.kgent.gateway import KgentGateway, UnknownAgent
+from footlights_transports.views.kgent.gateway import KeeperOfWorlds, KgentGateway, UnknownAgent
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.pure.wire import SUBPROTOCOL
@@ -77,6 +78,12 @@ class KgentView(View):
 
     def extend(self, cast: Cast) -> Cast:
         return with_templates(cast, STANDARD_TEMPLATES)
+
+    def in_world(self, name: str) -> KgentView:
+        its = copy(self)
+        if isinstance(self.keeper, KeeperOfWorlds):
+            its.keeper = self.keeper.in_world(name)
+        return its
 
     def mount(self, access: SessionAccess) -> Mount:
         gateway = KgentGateway(access, self.flux, budget=self.budget, keeper=self.keeper)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from attrs import evolve
+
 from footlights_transports.config.schema import FLAG, FOLDER, SECONDS, Setting
 from footlights_transports.views.base.view import Mount, View
 from footlights_transports.views.mission.missions import Missions, MissionSettings
 from footlights_transports.views.mission.openapi import MISSION_SCHEMAS
 from footlights_transports.views.mission.routes import MissionRoutes
 from footlights_transports.views.mission.voice import EspeakVoice, VoiceError
+from footlights_transports.worlds.names import folder_of_world
 
 if TYPE_CHECKING:
     from footlights import Cast, Limits
@@ -44,6 +47,10 @@ class MissionView(View):
             except VoiceError as error:
                 source.complain(_VOICE, f"cannot be used: {error}")
         return cls(MissionSettings(**given))
+
+    def in_world(self, name: str) -> MissionView:
+        folder = self.settings.folder
+        return self if folder is None else MissionView(evolve(self.settings, folder=folder_of_world(folder, name)))
 
     def mount(self, access: SessionAccess) -> Mount:
         missions = Missions(access, self.settings)

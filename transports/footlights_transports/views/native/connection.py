@@ -84,7 +84,7 @@ class NativeConnection(Connection):
         try:
             # Before the frame is parsed, so that an invalid one is charged as well.
             self._rate.take(trio.current_time())
-            self._access.take_command(self._user)
+            self._access.admission.take_command(self._user)
             command_id, command = native.read_command(_text(frame))
             result = await self._perform(command_id, command)
         except RateLimited as error:
@@ -145,6 +145,8 @@ class NativeConnection(Connection):
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
             case native.ListCommits(session_id, limit):
                 self._answer_later(command_id, partial(self._commits, session_id, limit))
+            case native.Summarize(session_id, turn_id):
+                return native.summary_result(access.summary(user, session_id, turn_id))
             case native.HostCommit(intents, why):
                 self._answer_later(command_id, partial(self._commit, intents, why))
             case native.FollowCommits():
@@ -284,7 +286,7 @@ class NativeConnection(Connection):
             await stream.receive_batch()
         except Detached as error:
             return native.write_notice("detached", session_id, error.reason)
-        is_going = self.is_leaving or self._access.is_closing
+        is_going = self.is_leaving or self._access.admission.is_closing
         return None if is_going else native.write_notice("ended", session_id)
 
 

@@ -12,6 +12,7 @@ from footlights.params import BusyRule, Mode
 from footlights.session.begin_once import MAX_REQUEST_CHARS
 from footlights.speaker import MAX_ABOUT_BYTES
 from footlights.stage.host_commits import MAX_WHY_CHARS
+from footlights.turn.timeline import Part
 from footlights.wire import MAX_INTEGER
 from footlights_transports.access.notes import NOTE_ACTS
 from footlights_transports.http.openapi import (
@@ -109,6 +110,22 @@ NATIVE_SCHEMAS: Mapping[str, Json] = {
     "Commit": object_of(
         {"commit_id": {"type": ["string", "null"]}, "commit_digest": TEXT, "commit_outcome": member(CommitOutcome)}
     ),
+    "TurnSummary": object_of(
+        {
+            "session_id": TEXT,
+            "turn_id": TEXT,
+            "outcome": TEXT,
+            "accepted_ms": {"type": "integer"},
+            "first_token_ms": {"type": ["integer", "null"]},
+            "terminal_ms": {"type": "integer"},
+            "committed_ms": {"type": "integer"},
+            "output_tokens": {"type": ["integer", "null"]},
+            "parts": list_of(
+                object_of({"part": member(Part), "took_us": {"type": "integer"}, "tool": {"type": ["string", "null"]}})
+            ),
+            "memory_claims": list_of(TEXT),
+        }
+    ),
     "CommitRecord": {
         **object_of({"session_id": TEXT, "turn_id": TEXT, "outcome": member(CommitOutcome), "commit_digest": TEXT}),
         "description": "All that was decided about one turn, and the digest that proves it.",
@@ -130,6 +147,7 @@ BEGINNING: tuple[Json, ...] = (
         },
     },
 )
+SUMMARY = {200: answer("The summary.", object_of({"summary": or_null(ref("TurnSummary"))}))}
 RECORDS = {200: answer("Commits.", object_of({"commits": list_of(ref("CommitRecord"))}))}
 FOLLOWING = (
     last_event_id(

@@ -26,6 +26,7 @@ from footlights.models.sampling import Sampling
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
 from footlights.speaker import checked_about
 from footlights.stream.commit_feed import WorldCommit
+from footlights.turn.summary_json import summary_to_json
 from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.access.notes import NOTE_ACTS
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from footlights.authority.record import CommitRecord
     from footlights.events import CommitFinal, JsonValue
+    from footlights.turn.summary import TurnSummary
     from footlights_transports.access.followed_commits import FollowedCommits, Told
 
 SUBPROTOCOL = "footlights.v1"
@@ -99,6 +101,12 @@ class ListCommits:
 
 
 @frozen
+class Summarize:
+    session_id: str
+    turn_id: str
+
+
+@frozen
 class HostCommit:
     """A commit outside of sessions, for game servers."""
 
@@ -148,6 +156,7 @@ Command: TypeAlias = (
     | Finalize
     | HeardUpTo
     | ListCommits
+    | Summarize
     | HostCommit
     | FollowCommits
     | ShowWorld
@@ -244,6 +253,11 @@ def commit_json(commit: CommitFinal) -> dict[str, JsonValue]:
 def host_commit_json(commit: CommitFinal) -> dict[str, JsonValue]:
     """The result of `commit`."""
     return {**commit_json(commit), "issues": [issue_json(issue) for issue in commit.issues]}
+
+
+def summary_result(summary: TurnSummary | None) -> dict[str, JsonValue]:
+    """The result of `summary`."""
+    return {"summary": None if summary is None else summary_to_json(summary)}
 
 
 def commits_json(commits: Iterable[CommitRecord]) -> dict[str, JsonValue]:
@@ -427,6 +441,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
         it.take("session_id", values.text), it.take("turn_id", values.text), it.take("seq", values.natural)
     ),
     "commits": lambda it: ListCommits(it.take("session_id", values.text), it.take_if_there("limit", _limit) or COMMITS),
+    "summary": lambda it: Summarize(it.take("session_id", values.text), it.take("turn_id", values.text)),
     "commit": lambda it: HostCommit(it.take("intents", _intents), it.take("why", values.text)),
     "follow_commits": lambda it: FollowCommits(
         it.take_if_there("after", values.text), it.take_if_there("under", values.text) or ""

@@ -28,6 +28,7 @@ from footlights_transports.views.native.openapi import (
     FOLLOWING,
     FOLLOWING_COMMITS,
     RECORDS,
+    SUMMARY,
 )
 from footlights_transports.views.native.protocol import (
     COMMITS,
@@ -39,10 +40,12 @@ from footlights_transports.views.native.protocol import (
     HeardUpTo,
     HostCommit,
     Start,
+    Summarize,
     commit_json,
     commits_json,
     host_commit_json,
     read_fields,
+    summary_result,
 )
 from footlights_transports.views.native.sse_cursor import read_cursor
 
@@ -126,8 +129,8 @@ class SessionRoutes:
             session_id,
             terminal_seen,
             self._access.policy.limits.keep_alive,
-            encode=self._access.encodings.encode,
-            server_goes=lambda: self._access.is_closing,
+            encode=self._access.admission.encodings.encode,
+            server_goes=lambda: self._access.admission.is_closing,
         )
 
     @Operation(
@@ -200,6 +203,12 @@ class TurnRoutes:
     async def cancel_turns(self, request: Request, user: User) -> Response:
         """Interrupt every open turn."""
         return self._cancel(request, user)
+
+    @Operation("GET", _TURN, SUMMARY, (404, 409))
+    async def summarize_turn(self, request: Request, user: User) -> Response:
+        """How a turn ended, and where its time went; null if it is not settled, or not retained any more."""
+        command = _command("summary", request, Summarize)
+        return json_response(summary_result(self._access.summary(user, command.session_id, command.turn_id)))
 
     @Operation("POST", f"{_TURN}/cancel", CANCELED, (404, 409))
     async def cancel_turn(self, request: Request, user: User) -> Response:

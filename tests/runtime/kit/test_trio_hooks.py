@@ -11,10 +11,11 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.testing.selfcheck import check_hooks
-from footlights.testing.trial import Case, perform
-from footlights.testing.trio_hooks import scheduled_by
-from footlights.testing.verdicts import HooksMoved
+from footlights_kit.points import RunLimits
+from footlights_kit.selfcheck import check_hooks
+from footlights_kit.trial import Case, perform
+from footlights_kit.trio_hooks import scheduled_by
+from footlights_kit.verdicts import HooksMoved
 
 
 async def crowd() -> None:
@@ -38,9 +39,9 @@ async def crowd() -> None:
 
 
 def trace_of(order: int, *points: int) -> list[str]:
-    run = perform(crowd, Case(order, points), max_points=5000, thread_timeout=60)
+    run = perform(crowd, Case(order, points), RunLimits(max_points=5000))
     assert run.error is None
-    return run.trace
+    return list(map(str, run.trace))
 
 
 def test_the_same_order_gives_the_same_trace() -> None:
@@ -78,8 +79,8 @@ def test_tasks_are_labelled_by_name_and_number_never_by_address() -> None:
             nursery.start_soon(Callable())
             nursery.start_soon(Callable())
 
-    run = perform(scenario, Case(0), max_points=100, thread_timeout=60)
-    labels = {label.split(" step ")[0] for label in run.trace}
+    run = perform(scenario, Case(0), RunLimits(max_points=100))
+    labels = {str(label).split(" step ")[0] for label in run.trace}
     assert len([label for label in labels if label.endswith(("#0", "#1"))]) == 2
     assert not any("0x" in label for label in labels)
 
@@ -96,14 +97,19 @@ def test_a_missing_hook_is_named_with_the_version_of_trio(monkeypatch: pytest.Mo
 
 
 def test_a_scheduler_that_ignores_the_seed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("random.Random.shuffle", lambda *_: None)
+    monkeypatch.setattr("footlights_kit.trio_hooks._Order.shuffle", lambda *_: None)
     with pytest.raises(HooksMoved, match="does not depend on the seed"):
         check_hooks.__wrapped__()
 
 
 def test_a_scheduler_that_is_not_decided_by_the_seed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("random.Random.seed", lambda *_: None)
-    monkeypatch.setattr("random.Random.shuffle", lambda _, batch: batch.reverse() if os.urandom(1)[0] % 2 else None)
+    def whimsical(_: object, batch: list[object]) -> None:
+        if os.urandom(1)[0] % 2:
+            batch.reverse()
+
+    monkeypatch.setattr(
+        "footlights_kit.trio_hooks._Order.shuffle", lambda _, batch: batch.reverse() if os.urandom(1)[0] % 2 else None
+    )
     with pytest.raises(HooksMoved, match="does not determine"):
         check_hooks.__wrapped__()
 
@@ -124,6 +130,6 @@ def test_a_clock_that_cannot_be_broken_is_noticed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_other_plumbing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("footlights.testing.selfcheck.PLUMBING", frozenset({"<init>"}))
+    monkeypatch.setattr("footlights_kit.selfcheck.PLUMBING", frozenset({"<init>"}))
     with pytest.raises(HooksMoved, match="run_sync_soon"):
         check_hooks.__wrapped__()

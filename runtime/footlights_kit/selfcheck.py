@@ -1,4 +1,4 @@
-"""Self-check of the hooks in `determinism` against the installed trio.
+"""Self-check of the hooks in `trio_hooks` against the installed trio.
 
 A hook that silently stopped working would make an exploration pass without exploring anything. So each hook is used
 once and its effect is checked; otherwise HooksMoved names the version of trio and the missing effect.
@@ -6,21 +6,27 @@ once and its effect is checked; otherwise HooksMoved names the version of trio a
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import trio
 import trio.testing
 
-from footlights.testing.trio_hooks import (
+from footlights_kit.trio_hooks import (
     PLUMBING,
+    awaited_files,
     break_clock,
     calling_through,
     hooked_threads,
+    is_cancelled,
     moved,
+    pending_cancel,
     scheduled_by,
+    scopes_around,
     send_from_thread,
     start_thread,
+    watched_scopes,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +40,7 @@ def check_hooks() -> None:
     _check_schedule()
     _check_threads()
     _check_break()
+    _check_scopes()
 
 
 def _check_plumbing() -> None:
@@ -114,3 +121,38 @@ def _check_break() -> None:
     except ZeroDivisionError:
         return
     raise moved("a MockClock cannot be made to fail")
+
+
+def _check_scopes() -> None:
+    ended: list[tuple[trio.CancelScope, BaseException | None]] = []
+    pending: list[trio.Cancelled | None] = []
+    files: list[int] = []
+
+    class Looking(trio.abc.Instrument):
+        def before_task_step(self, task: trio.lowlevel.Task) -> None:
+            if task.name not in PLUMBING:
+                pending.append(pending_cancel(task))
+
+        def before_io_wait(self, timeout: float) -> None:
+            files.append(len(awaited_files()))
+
+    around: list[trio.CancelScope] = []
+    cancelled: list[bool] = []
+
+    async def main() -> bool:
+        with trio.CancelScope() as outer, trio.CancelScope(shield=True) as inner:
+            around.extend(scopes_around(trio.lowlevel.current_task()))
+            inner.cancel()
+            cancelled.extend([is_cancelled(outer), is_cancelled(inner)])
+            await trio.sleep_forever()
+        kinds = [(scope, type(error)) for scope, error in ended if scope in (outer, inner)]
+        return (
+            around == [inner] and cancelled == [False, True] and kinds == [(inner, trio.Cancelled), (outer, type(None))]
+        )
+
+    with watched_scopes(lambda scope, error: ended.append((scope, error))):
+        seen = trio.run(main, instruments=[Looking()])
+    if not seen or not isinstance(pending[-1], trio.Cancelled) or pending[0] is not None:
+        raise moved("a cancel cannot be followed from its scope to a task and back")
+    if sys.platform == "linux" and not any(files):
+        raise moved("the descriptors that a run waits for cannot be seen")

@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.testing.quiesce import Gate, quiesced_threads
-from footlights.testing.verdicts import ThreadStuck
+from footlights_kit.quiesce import Gate, quiesced_threads
+from footlights_kit.verdicts import ThreadStuck
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

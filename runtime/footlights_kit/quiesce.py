@@ -23,8 +23,8 @@ import outcome
 import trio
 import trio.testing
 
-from footlights.testing.trio_hooks import calling_through, hooked_threads, send_from_thread, start_thread
-from footlights.testing.verdicts import ThreadStuck
+from footlights_kit.trio_hooks import calling_through, hooked_threads, send_from_thread, start_thread
+from footlights_kit.verdicts import ThreadStuck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

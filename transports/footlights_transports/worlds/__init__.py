@@ -1,0 +1,1 @@
+"""Worlds of one server: their names in addresses, and how servers find the world that a client names."""
