@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from footlights import CommitFinal, ModelSelected, SessionParams, TurnFinal, TurnParams
 from footlights.authority import pending_approvals
+from footlights.testing import only, take_turn
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
-from footlights_kit import only, take_turn
 
 if TYPE_CHECKING:
     from footlights import Cast, InteractionSession, Prompt, Stage

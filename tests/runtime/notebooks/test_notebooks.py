@@ -16,9 +16,10 @@ from footlights.notebooks.entries import kept_notes
 from footlights.notebooks.limits import NotebookLimits
 from footlights.notebooks.notebooks import Notebooks
 from footlights.notebooks.store import MemoryNotes
+from footlights.testing import only, take_turn
 from footlights_actors.sealed.keys import new_key
 from footlights_actors.sealed.notes import SealedNotes
-from footlights_kit import Trial, cancel_everywhere, only, take_turn
+from footlights_kit import Trial, cancel_everywhere
 from tests.kit.memory import cast_with, note, recalled, say, start
 
 KEY = new_key()
