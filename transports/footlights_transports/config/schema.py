@@ -15,7 +15,6 @@ from attrs import fields, frozen
 
 from footlights.limits import Limits
 from footlights.models.budget import BudgetConfig
-from footlights.notebooks.limits import NotebookLimits
 from footlights_actors.sealed import CONTENT_KEYS_VARIABLE
 from footlights_transports.access.policy import WireLimits
 
@@ -105,12 +104,6 @@ class Setting:
     required: bool = False
 
 
-def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
-    """The settings of a class that checks and documents its values itself."""
-    kinds: Mapping[type[Any], Kind] = {float: NUMBER, bool: FLAG, int: WHOLE}
-    return tuple(Setting(each.name, kinds[type(each.default)], "", each.default) for each in fields(kind))
-
-
 SERVER = (
     Setting("host", TEXT, "The address to listen on. Without tokens it must be a loopback address.", "127.0.0.1"),
     Setting("ws_port", PORT, "The port for WebSocket clients; 0 is any free one.", 7600),
@@ -166,7 +159,10 @@ NOTEBOOKS = (
         "ask",
     ),
     Setting("language", TEXT, "The language of notes: the name of a Snowball algorithm.", "english"),
-    *settings_of(NotebookLimits),
+    Setting("max_notes", whole_from(1), "Notes in one notebook.", 500),
+    Setting("max_note_chars", whole_from(1), "Characters of one note.", 300),
+    Setting("recall_chars", whole_from(1), "Characters of all notes in one prompt.", 1_200),
+    Setting("half_life", whole_from(1), "Turns with a new note, after which a note is half as recent.", 50),
 )
 ANALYST = (Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; the demo's if not set."),)
 PERSONA = (
@@ -251,6 +247,12 @@ SAMPLED = ("local", "openai", "anthropic")
 MODEL_KIND = Kind(
     f"{', '.join(MODELS)} or an import path", lambda value: value in list(MODELS) or _is_import_path(value)
 )
+
+
+def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
+    """The settings of a class that checks and documents its values itself."""
+    kinds: Mapping[type[Any], Kind] = {float: NUMBER, bool: FLAG, int: WHOLE}
+    return tuple(Setting(each.name, kinds[type(each.default)], "", each.default) for each in fields(kind))
 
 
 LIMITS = settings_of(Limits)
