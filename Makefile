@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long test-package test-hosts fuzz coverage weights node-packages check docs recording attack train-modes \
+.PHONY: run play test test-fast test-long test-package test-hosts test-others kit fuzz coverage weights node-packages check docs recording attack train-modes \
   bench bench-peers peers performance determinism clean
 
 run: $(RUN)
@@ -39,12 +39,21 @@ test-long: $(READY)
 # the checkout. There the programs of the docs run, and a new game is made, played, served and tested. Needs a package index.
 test-package: $(READY)
 	@echo 'The package: about a minute and a half on 2 cores.'
-	$(BIN)/python -m pytest -m package tests/suite/test_package.py
+	$(BIN)/python -m pytest -m package tests/suite/test_package.py tests/suite/test_kit_wheel.py
 
 # The example that runs inside of another project's server, Evennia, in an environment of its own. Needs a package index.
 test-hosts: $(READY) .venv-hosts/evennia/.ready
 	@echo 'A game of Evennia, played over telnet: about three minutes on 2 cores.'
 	$(BIN)/python -m pytest -m hosts tests/hosts
+
+# The wheel `footlights-kit`: the part of the test kit for any trio project, for people without Footlights.
+kit: $(READY)
+	cd runtime/kit_wheel && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist
+
+# Code of other projects, cancelled everywhere with that wheel, in an environment of its own. Needs a package index.
+test-others: .venv-others/.ready
+	@echo 'Code of other projects, cancelled everywhere: half a minute.'
+	.venv-others/bin/python -m pytest -c tests/others/pytest.ini -m others tests/others
 
 # New examples for the property tests, for so many minutes. A failure prints the SEED that replays it.
 MINUTES ?= 10
@@ -75,7 +84,7 @@ recording: $(READY)
 	$(BIN)/python docs/generate/recording.py
 	$(BIN)/python docs/generate
 
-# The weights by which a request for work is found, from the prompts in benchmarks/modes/labels: a quarter of a minute.
+# The weights by which a request for work is found, from the prompts in benchmarks/modes/labels: less than a minute.
 train-modes: $(READY)
 	PYTHONPATH=benchmarks $(BIN)/python -m modes.train
 
@@ -125,6 +134,13 @@ performance: $(READY) weights peers
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c tests/hosts/$*/constraints.txt -r $< -e .
 	@touch $@
 
+.venv-others/.ready: tests/others/requirements.txt .ci/constraints.txt $(wildcard runtime/footlights_kit/*.py runtime/kit_wheel/*)
+	@$(MAKE) --no-print-directory kit
+	rm -rf $(@D)
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -r $< dist/footlights_kit-*.whl
+	@touch $@
+
 # The same digests on every Python that is on this machine, each in an environment of its own.
 determinism: $(READY)
 	$(BIN)/python tests/runtime/authority/determinism/determinism_everywhere.py
@@ -134,4 +150,4 @@ $(VENV)/.ready-%: pyproject.toml .ci/constraints.txt .ci/environment.py
 	@$(PYTHON) .ci/environment.py $(VENV) $*
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-hosts build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-hosts .venv-others build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

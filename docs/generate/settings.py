@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import source
 import tables
 
-from footlights_bench.scenario.definition import Load, Scenario, Target, Trouble, TurnShape, settings_of
+from footlights_bench.scenario.definition import Load, Said, Scenario, Target, Trouble, TurnShape, settings_of
 from footlights_transports.access.policy import WireLimits
 from footlights_transports.config import schema as config_schema
 from footlights_transports.views.ag_ui.view import AgUiView
@@ -146,6 +146,8 @@ def _default(setting: Setting) -> str:
     match setting.default:
         case None | "" | ():
             return ""
+        case (Said(text=first), *_):
+            return tables.code(first)
         case bool():
             return tables.code(str(setting.default).lower())
         case float():

@@ -5,9 +5,9 @@ end of each such scope is observed. Two things are judged without an assert:
 
 - A scope in which a Cancelled was delivered must not end as if nothing had happened: the Cancelled was swallowed. A
   scope that passes on the cancel of an outer one, or raises anything, is in order.
-- A task that has not finished with its first Cancelled must not be cancelled again in the same scope: its cleanup
-  awaits without a shield. What closes itself whatever happens is in order (`aclose`, `__aexit__`), and so is a bare
-  checkpoint, which loses nothing.
+- A task that has not finished with its first Cancelled must not be cancelled again in the same scope, at another line:
+  its cleanup awaits without a shield. What closes itself whatever happens is in order (`aclose`, `__aexit__`), and so
+  is a bare checkpoint, which loses nothing.
 
 It costs nothing before a strike: the hooks are installed by the first one.
 """
@@ -73,7 +73,7 @@ class Deliveries:
             if struck.scope in around:
                 here = here or Waiting.of(task, label)
                 first = struck.delivered.setdefault(task, here)
-                if first is not here and task not in self._suspected and not _is_harmless(here):
+                if first.own != here.own and task not in self._suspected and not _is_harmless(here):
                     self._suspected.add(task)
                     trio.lowlevel.add_instrument(_Interrupted(self.findings, error, first, here))
 

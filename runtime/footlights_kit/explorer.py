@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import Factory, define, evolve, field, frozen
 
-from footlights_kit.leaks import Leaks, traced_allocations, watched_leaks
+from footlights_kit.leaks import Leaks, watched_leaks
 from footlights_kit.report import divergence, replay_line, verdict
 from footlights_kit.selfcheck import check_hooks
 from footlights_kit.trial import Case, Run, Scenario, perform
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 _REPEATS = 10
-"""How often a case is repeated if it waited for something outside, which came at another moment than before."""
+"""How often a case is run if the scenario waits for something outside, which may come at another moment than before."""
 
 
 @frozen
@@ -95,6 +95,7 @@ class Explorer:
     _pairs: int = 0
     _triples: int = 0
     _runs: int = 0
+    _awaits_outside: bool = False
     _lines: set[Place] = Factory(set["Place"])
     _leaks: Leaks = field(init=False)
     _collect: Callable[[], object] = field(init=False)
@@ -124,7 +125,7 @@ class Explorer:
     def replay(self, case: Case) -> None:
         """Run one case."""
         run = self._run(case)
-        self._recorded[case.order] = _Recorded(run.trace)
+        self._recorded[case.order] = _Recorded([] if run is None else run.trace)
         self._points, self._pairs, self._triples = (int(len(case.points) == number) for number in (1, 2, 3))
 
     def totals(self) -> Exploration:
@@ -175,16 +176,17 @@ class Explorer:
             lines.append(frozenset(each for each in places if each is not None and not each.is_plumbing))
 
         case = Case(order)
-        trace = self._run(case, on_point=note if with_lines else None).trace
-        if not trace:
+        run = self._run(case, on_point=note if with_lines else None)
+        if run is None or not run.trace:
             raise ExplorationFailed("the scenario has no points: it never waited after trial.aim(...)", str(case))
-        self._recorded[order] = _Recorded(self._shared(trace), lines)
+        self._recorded[order] = _Recorded(self._shared(run.trace), lines)
 
     def _single(self, order: int, point: int) -> None:
         recorded = self._recorded[order]
         run = self._run(Case(order, (point,)), recorded.trace[: point + 1])
-        recorded.tails[point] = self._shared(run.trace[point + 1 :])
-        self._points += 1
+        if run is not None:
+            recorded.tails[point] = self._shared(run.trace[point + 1 :])
+            self._points += 1
 
     def _several(self, order: int, pairs: int, triples: int) -> Iterator[None]:
         """Pairs of points that were struck one by one, then triples."""
@@ -196,15 +198,14 @@ class Explorer:
             first = firsts[number]
             pair = (first, first + 1 + offset)
             run = self._run(Case(order, pair), [*recorded.trace[: first + 1], *recorded.tails[first]][: pair[1] + 1])
-            if triples:
+            if run is not None:
                 found.append((pair, run.trace))
-            self._pairs += 1
+                self._pairs += 1
             yield
         for number, offset in spread([len(trace) - 1 - pair[1] for pair, trace in found], triples):
             pair, trace = found[number]
             third = pair[1] + 1 + offset
-            self._run(Case(order, (*pair, third)), trace[: third + 1])
-            self._triples += 1
+            self._triples += self._run(Case(order, (*pair, third)), trace[: third + 1]) is not None
             yield
 
     def _shared(self, trace: Sequence[Moment]) -> list[Moment]:
@@ -216,13 +217,17 @@ class Explorer:
         case: Case,
         expected: Sequence[Moment] = (),
         on_point: Callable[[Sequence[Waiting]], object] | None = None,
-    ) -> Run:
-        run = self._perform(case, expected, on_point)
+    ) -> Run | None:
+        """Run one case. None if the scenario waits for something outside, which does not come at that point again."""
         for _ in range(_REPEATS):
-            if not run.awaited_outside or (run.divergence is None and len(run.strikes) == len(case.points)):
-                break
             run = self._perform(case, expected, on_point)
-        if difference := divergence(run, expected):
+            self._awaits_outside |= run.awaited_outside
+            differs = run.divergence is not None or len(run.strikes) < len(case.points)
+            if run.errors or not differs or not self._awaits_outside:
+                break
+        else:
+            return None
+        if not self._awaits_outside and (difference := divergence(run, expected)):
             raise Diverged(self._message(case, difference), str(case)) from run.error
         if run.errors:
             case, run = self._shrunk(case, run)
@@ -250,9 +255,8 @@ class Explorer:
     ) -> Run:
         run = self._perform_once(case, expected, on_point)
         if any(isinstance(error, ResourcesLeaked) for error in run.errors):
-            # What the first run of a process opens for good is no leak. Of one that is, this tells where it was made.
-            with traced_allocations():
-                run = self._perform_once(case, expected, on_point)
+            # What the first run of a process opens for good is no leak.
+            run = self._perform_once(case, expected, on_point)
         return run
 
     def _perform_once(

@@ -5,7 +5,7 @@
 - Whatever says with a ResourceWarning that it was not closed: sockets, files, processes.
 - Async generators that were begun, and neither exhausted nor closed.
 - Descriptors that are still open because something keeps them. What only one run opens, as a cache does, is no leak:
-  the caller runs the case again, with the allocations traced, and judges that run.
+  the caller runs the case again, and judges that run.
 
 It costs one line of Python for each acquisition, and one listing of descriptors for each run.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tracemalloc
 import warnings
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -105,7 +104,7 @@ class Leaks:
         if held:
             kept = "; ".join(f"the {type(what).__name__} acquired at {place.spot}" for what, place in held)
             yield LocksHeld(f"still held after the scenario: {kept}")
-        warned = [f"{each.message}{_allocated(each.source)}" for each in self._unclosed()]
+        warned = [str(each.message) for each in self._unclosed()]
         if self._unfinished or warned:
             yield ResourcesLeaked("; ".join([*self._unfinished, *warned]))
         elif files := _open_files() - self._files:
@@ -146,34 +145,12 @@ def watched_leaks() -> Generator[Leaks]:
             warnings.showwarning(each.message, each.category, each.filename, each.lineno, each.file, each.line)
 
 
-@contextmanager
-def traced_allocations() -> Generator[None]:
-    """Inside, the report of an unclosed thing says where it was made."""
-    if was_tracing := tracemalloc.is_tracing():
-        yield
-        return
-    tracemalloc.start(20)
-    try:
-        yield
-    finally:
-        if not was_tracing:
-            tracemalloc.stop()
-
-
 def _noting(leaks: Leaks, acquire: Callable[..., None]) -> Callable[..., None]:
     def noted(self: object, *borrower: object) -> None:
         leaks.acquiring(self)
         acquire(self, *borrower)
 
     return noted
-
-
-def _allocated(source: object) -> str:
-    traceback = None if source is None else tracemalloc.get_object_traceback(source)
-    for each in reversed(traceback or ()):
-        if "site-packages" not in each.filename and not each.filename.startswith((sys.prefix, sys.base_prefix, "<")):
-            return f", made at {each.filename.removeprefix(os.getcwd() + os.sep)}:{each.lineno}"  # noqa: PTH109
-    return ""
 
 
 def _open_files() -> set[int]:

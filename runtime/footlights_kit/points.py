@@ -19,7 +19,7 @@ from attrs import Factory, define, frozen
 
 from footlights_kit.deliveries import Deliveries
 from footlights_kit.places import Waiting
-from footlights_kit.quiesce import is_idle
+from footlights_kit.quiesce import at_rest
 from footlights_kit.trio_hooks import PLUMBING
 from footlights_kit.verdicts import Runaway
 
@@ -113,6 +113,8 @@ class Points(trio.abc.Instrument):
     failure: BaseException | None = None
     divergence: Divergence | None = None
     is_armed: bool = False
+    rest: trio.lowlevel.RunStatistics | None = None
+    """Before each wait of the loop: its statistics, if it is idle."""
     steps: int = 0
     _targets: tuple[Callable[[], object], ...] = ()
     _now: float = 0.0
@@ -167,7 +169,8 @@ class Points(trio.abc.Instrument):
         # The clock stands still while tasks are stepped: it jumps between two rounds.
         now = self._now = trio.current_time()
         # While the loop rests it gets here more than once; how often depends on real time.
-        if self.is_armed and self.counts_steps and self._idle_since != now and is_idle():
+        self.rest = at_rest()
+        if self.is_armed and self.counts_steps and self._idle_since != now and self.rest is not None:
             self._idle_since = now
             self._reach_step(None, Moment("idle", 0, now))
 

@@ -53,10 +53,17 @@ def quiesced_threads(*, timeout: float = 60.0) -> Generator[list[ThreadStuck]]:
         yield stuck
 
 
-def is_idle() -> bool:
-    """Whether the run is idle: no runnable task, no queued call, no expired deadline."""
+def at_rest() -> trio.lowlevel.RunStatistics | None:
+    """The statistics of an idle run: no runnable task, no queued call, no expired deadline. None if it is not idle."""
     now = trio.lowlevel.current_statistics()
-    return not now.tasks_runnable and not now.run_sync_soon_queue_size and now.seconds_to_next_deadline > 0
+    if now.tasks_runnable or now.run_sync_soon_queue_size or now.seconds_to_next_deadline <= 0:
+        return None
+    return now
+
+
+def is_idle() -> bool:
+    """Whether the run is idle."""
+    return at_rest() is not None
 
 
 class Gate:

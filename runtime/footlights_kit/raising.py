@@ -77,12 +77,12 @@ class Raising:
             sys.settrace(before)
 
     def explains(self, error: BaseException) -> bool:
-        """Whether this is the error that was raised, or was raised because of it."""
+        """Whether this is the error that was raised, or was raised because of it. A failed assertion never is."""
         return self._raised is not None and all(self._is_behind(leaf) for leaf in leaves(error))
 
     def _is_behind(self, error: BaseException | None) -> bool:
         seen: list[BaseException] = []
-        while error is not None and all(error is not each for each in seen):
+        while error is not None and not isinstance(error, AssertionError) and all(error is not each for each in seen):
             if error is self._raised:
                 return True
             seen.append(error)

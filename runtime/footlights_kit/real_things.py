@@ -28,9 +28,7 @@ _FOLDER = "/proc/self/fd"
 
 def files_outside() -> list[AwaitedFile]:
     """In a run: the descriptors that its tasks wait for, and that something outside makes ready."""
-    files = awaited_files()
-    # trio's own wakeup socket is always one of them.
-    return [each for each in files if _is_outside(each)] if len(files) > 1 else []
+    return [each for each in awaited_files() if _is_outside(each)]
 
 
 def await_files(files: Iterable[AwaitedFile], patience: float) -> bool:

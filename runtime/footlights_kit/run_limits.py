@@ -17,7 +17,6 @@ import trio
 import trio.testing
 
 from footlights_kit.points import described
-from footlights_kit.quiesce import is_idle
 from footlights_kit.real_things import await_files, files_outside
 from footlights_kit.trio_hooks import break_clock
 from footlights_kit.verdicts import Deadlocked, GraceExceeded
@@ -54,18 +53,19 @@ class Endings(trio.abc.Instrument):
             self._break()
             return
         self._check_grace()
-        if not is_idle():
+        rest = points.rest
+        if rest is None:
             return
         # The first rest may be ended by a jump of the clock, a thread, a ready socket or wait_all_tasks_blocked, which
         # cannot all be queried beforehand. A second rest in a row means that none of these happened.
         self._rests = self._rests + 1 if self._steps == points.steps else 1
         self._steps = points.steps
-        if self._await_outside():
+        waits_for_files = _waits_for_files(rest.io_statistics)
+        if waits_for_files and self._await_outside():
             return
-        statistics = trio.lowlevel.current_statistics()
-        next_deadline = statistics.seconds_to_next_deadline
+        next_deadline = rest.seconds_to_next_deadline
         if self._rests > 1 and next_deadline == math.inf:
-            if _waits_for_sockets(statistics.io_statistics) and self._rests * _POLL < self._patience:
+            if waits_for_files and self._rests * _POLL < self._patience:
                 threading.Event().wait(_POLL)
             else:
                 self._end_deadlock()
@@ -137,7 +137,7 @@ def _keep_forever(thing: object) -> None:
     threading.Thread(target=keep, args=(thing,), daemon=True).start()
 
 
-def _waits_for_sockets(io_statistics: object) -> bool:
-    counters = [name for name in dir(io_statistics) if name.startswith("tasks_waiting")]
-    waiting = sum(cast("int", getattr(io_statistics, name)) for name in counters)
+def _waits_for_files(io_statistics: object) -> bool:
+    counters = ("tasks_waiting_read", "tasks_waiting_write", "tasks_waiting")  # the last one is kqueue's
+    waiting = sum(cast("int", getattr(io_statistics, name, 0)) for name in counters)
     return waiting > 1  # trio's own wakeup socket is always one of them

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 
 from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched
 from footlights_bench.lib.machine import this_machine
-from footlights_bench.scenario.definition import find_scenario, read_scenario
+from footlights_bench.scenario.files import find_scenario, read_scenario
 from suites.__main__ import SUITES as COMMANDS
 from suites.lib.figures import Aim, Figure
 from suites.lib.report import Report

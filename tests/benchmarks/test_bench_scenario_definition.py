@@ -6,18 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights_bench.scenario.definition import (
-    Arrivals,
-    LedgerKind,
-    Load,
-    Metric,
-    Target,
-    UnknownScenario,
-    find_scenario,
-    read_scenario,
-    settings_of,
-    shipped,
-)
+from footlights_bench.scenario.definition import Arrivals, LedgerKind, Load, Metric, Share, Target, settings_of
+from footlights_bench.scenario.files import UnknownScenario, find_scenario, read_scenario, shipped
 from footlights_transports.config.schema import names
 from footlights_transports.config.source import ConfigError
 
@@ -86,7 +76,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     assert (scenario.name, scenario.about, scenario.baseline_turns) == ("mine", "All of it.", 5)
     assert (load.sessions, load.turns_per_second, load.arrivals, load.burst) == (3, 1.5, Arrivals.BURSTS, 2)
     assert (load.duration, load.warm_up, load.patience, load.seed) == (10, 1, 2.5, 7)
-    assert (turn.says, turn.model, turn.tokens, turn.pace, turn.load_seconds) == ("Well?", "smollm2", 4, 0.5, 1)
+    assert (turn.says[0].text, turn.model, turn.tokens, turn.pace, turn.load_seconds) == ("Well?", "smollm2", 4, 0.5, 1)
     assert (turn.tool_calls, turn.tool_seconds, turn.ledger) == (8, 0.1, LedgerKind.MEMORY)
     assert (trouble.cancel_share, trouble.cancel_after, trouble.cut_share, trouble.cut_after) == (0.5, 1, 1, 2)
     assert (trouble.stalled_clients, trouble.stall_seconds) == (1, 3)
@@ -130,7 +120,7 @@ percentile = 0
         f"mine.toml:5: load.duraton is not a setting. Did you mean duration? There are: {known}.",
         "mine.toml:8: turn.tool_calls must be a whole number from 0 to 8.",
         "mine.toml:11: trouble.cancel_share must be a number from 0 to 1.",
-        "mine.toml:14: targets.fast.metric must be one of accept, first_token, final, commit, cancel.",
+        f"mine.toml:14: targets.fast.metric must be one of {', '.join([*Metric, *Share])}.",
         "mine.toml:15: targets.fast.percentile must be a number, more than 0 and at most 100.",
     ]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,24 +34,27 @@ from footlights_bench.scenario.definition import (
     Arrivals,
     Load,
     Metric,
+    Said,
     Scenario,
+    SystemKind,
     Target,
     Trouble,
     TurnShape,
-    find_scenario,
-    read_scenario,
-    shipped,
 )
+from footlights_bench.scenario.files import find_scenario, read_scenario, shipped
 from footlights_bench.scenario.histogram import Histogram
+from footlights_bench.scenario.parts import Part
 from footlights_bench.scenario.plan import number_of_turns, plan
 from footlights_bench.scenario.result import result_of
-from footlights_bench.scenario.run import observe
+from footlights_bench.scenario.run import HOPELESS, INTERRUPTED, SERVER_GONE, observe
 from footlights_bench.scenario.systems.protocol import Depths
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from trio.testing import MockClock
+
+    from footlights_bench.lib.progress import ShowProgress
 
 
 class FakePlayer:
@@ -117,7 +119,7 @@ class FakePlayer:
             del self._cancels[turn_id]
 
     def _say(self, turn_id: str, kind: EventType, payload: Payload) -> None:
-        self._send.send_nowait(StreamEvent(SCHEMA_V, "s", turn_id, 0, 0, kind, payload))
+        self._send.send_nowait(StreamEvent(SCHEMA_V, "s", turn_id, 0, int(1e3 * trio.current_time()), kind, payload))
 
 
 class FakeAudience:
@@ -141,6 +143,7 @@ class Passes(trio.abc.Instrument):
 
 class FakeServer:
     name = "a fake"
+    shares_loop = False
 
     def __init__(self, nursery: trio.Nursery, seconds: Callable[[int], float] = lambda number: 0.1) -> None:
         self.nursery = nursery
@@ -149,6 +152,8 @@ class FakeServer:
         self.turns = 0
         self.cuts = 0
         self.is_full = False
+        self.answers_probes = False
+        self.pings = 0
         self.forgets = False
         """Whether it forgets turns that are over."""
         self.passes = Passes()
@@ -167,6 +172,13 @@ class FakeServer:
 
     def depths(self) -> Depths | None:
         return Depths(1, 2, 3)
+
+    def open_probe(self) -> AbstractAsyncContextManager[FakeServer | None]:
+        return nullcontext(self if self.answers_probes else None)
+
+    async def ping(self) -> None:
+        await trio.sleep(0.004 if self.pings % 10 else 0.002)
+        self.pings += 1
 
     async def wait_out_stall(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -351,8 +363,8 @@ async def test_failing_turns_miss_a_target_of_every_included_scenario(
     scenario = read_scenario(find_scenario(name))
     short = evolve(scenario, load=evolve(scenario.load, duration=5.0, warm_up=0.0))
     observed = await observe(short, server)
-    result = result_of(short, server.name, observed, this_machine(), datetime.now(UTC), quick=False)
-    assert result.exit_code == 1
+    result = result_of(short, SystemKind.STAGE, server.name, [("now", observed)], this_machine(), quick=False)
+    assert result.missed
 
 
 async def test_an_unwritten_commit_is_a_failure_and_a_refused_one_is_not(
@@ -379,8 +391,9 @@ async def test_turns_of_a_player_whose_stream_ended_have_failed(server: FakeServ
     server.ends_after = {"t40"}
     observed = await observe(of_load(sessions=1), server)
     # It is lost at 4.0, when the fortieth is accepted; those from the warm-up are no matter.
-    assert set(observed.tally.outcomes) == {"session_closed"}
-    assert observed.tally.failed == 100
+    assert observed.tally.outcomes == {"session_closed": 21}
+    assert observed.aborted == SERVER_GONE
+    assert observed.troubles == ["session_closed: Gone."]
 
 
 async def test_open_turns_and_queues_are_sampled_over_time(server: FakeServer, quiet_clock: MockClock) -> None:
@@ -512,3 +525,110 @@ def test_a_burst_is_due_at_once() -> None:
 
 def test_players_begin_turns_one_after_the_other() -> None:
     assert [arrival.player for arrival in plan(SCENARIO)][:6] == [0, 1, 2, 3, 0, 1]
+
+
+# -- what the harness says about itself
+
+
+def stopping(clock: MockClock, seconds: float) -> ShowProgress:
+    """Stops the whole process once, in the middle of a run."""
+    stops = [6.0]
+
+    def show(phase: str, done: float, total: float) -> None:
+        if stops and done >= stops[0]:
+            stops.clear()
+            clock.jump(seconds)
+
+    return show
+
+
+async def test_a_harness_that_stood_still_says_so_and_blames_nobody(server: FakeServer, quiet_clock: MockClock) -> None:
+    stand_still = stopping(quiet_clock, 2.0)
+
+    seen = await observe(evolve(SCENARIO, load=evolve(SCENARIO.load, patience=1.0)), server, stand_still)
+    assert seen.tally.failed == 0
+    assert seen.checked is not None
+    assert seen.checked.pauses.percentile(100) == pytest.approx(2.0, rel=0.02)
+    assert seen.checked.lateness.percentile(90) > 0.5
+    assert seen.checked.lateness.percentile(50) < 0.01
+
+
+async def test_a_turn_that_was_never_begun_is_no_failure(server: FakeServer, quiet_clock: MockClock) -> None:
+    stand_still = stopping(quiet_clock, 60.0)
+    seen = await observe(of_load(patience=5.0), server, stand_still)
+    assert seen.checked is not None
+    assert seen.checked.never_begun > 50
+    assert seen.tally.failed == 0
+
+
+async def test_the_processor_time_of_the_harness_is_a_share_of_the_measurement(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
+    seen = await observe(SCENARIO, server, cpu_seconds=lambda: 0.5 * trio.current_time())
+    assert seen.checked is not None
+    assert seen.checked.cpu == pytest.approx(0.5)
+
+
+# -- parts, tokens and shares
+
+
+async def test_the_parts_of_a_turn_add_up_to_its_time(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds, server.commit_seconds = lambda number: 0.2, 0.05
+    server.answers_probes = True
+    parts = (await observe(SCENARIO, server)).parts
+    assert parts[Part.QUEUE].percentile(50) == near(0.1)  # until its first token: it selects no model
+    assert parts[Part.SPEECH].percentile(50) == near(0.1)
+    assert parts[Part.COMMIT].percentile(50) == near(0.05)
+    assert parts[Part.NETWORK].percentile(50) == near(0.002)
+    assert parts[Part.LOOP].percentile(50) == near(0.002)
+    assert parts[Part.DELIVERY].percentile(99) < 0.002
+    assert Part.TOOL not in parts
+
+
+async def test_goodput_is_counted_over_the_run(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 0.1 if number < 70 else 1.0  # the first 20 are the warm-up
+    soon = Target(name="soon", metric=Metric.FINAL, percentile=50, at_most_ms=500)
+    tally = (await observe(evolve(SCENARIO, targets=[soon]), server)).tally
+    assert tally.due == [10] * 10
+    assert tally.good == [10] * 5 + [0] * 5
+
+
+def test_a_ramp_changes_the_rate_evenly() -> None:
+    load = of_load(turns_per_second=10.0, ramp_to=30.0, duration=10.0, warm_up=2.0).load
+    dues = [each.due for each in plan(evolve(SCENARIO, load=load))]
+    per_second = [sum(second <= due < second + 1 for due in dues) for second in range(12)]
+    assert per_second[:2] == [10, 10]
+    assert per_second[2] == pytest.approx(11, abs=1)
+    assert per_second[11] == pytest.approx(29, abs=1)
+    assert len(dues) == pytest.approx(20 + 200, abs=1)
+
+
+def test_what_is_said_is_chosen_by_weight() -> None:
+    turn = TurnShape(says=(Said("rare"), Said("often", 9.0)))
+    said = [each.said for each in plan(evolve(of_load(duration=1_000.0), turn=turn))]
+    assert 0.08 < said.count("rare") / len(said) < 0.12
+
+
+# -- the end before the plan
+
+
+async def test_a_hopeless_run_ends_early_if_it_is_asked_to(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 1.0
+    soon = evolve(SCENARIO, targets=[Target(name="soon", metric=Metric.FINAL, percentile=90, at_most_ms=500)])
+    assert (await observe(soon, server)).aborted is None
+    seen = await observe(soon, server, fail_fast=True)
+    assert seen.aborted == HOPELESS
+    assert 10 < seen.tally.turns < 50
+
+
+async def test_a_run_that_is_stopped_has_what_it_measured_so_far(server: FakeServer, quiet_clock: MockClock) -> None:
+    stop = trio.Event()
+
+    def soon(phase: str, done: float, total: float) -> None:
+        if done > 7.0:
+            stop.set()
+
+    seen = await observe(SCENARIO, server, soon, stop=stop)
+    assert seen.aborted == INTERRUPTED
+    assert 45 < seen.tally.turns < 55
+    assert seen.tally.failed == 0

@@ -25,18 +25,22 @@ from footlights.testing import cancel_everywhere
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.lib.progress import ignore_progress, progress_bar, shown_progress
-from footlights_bench.scenario.definition import LedgerKind, Metric, TurnShape, find_scenario, read_scenario, shipped
+from footlights_bench.scenario.definition import LedgerKind, Metric, TurnShape
+from footlights_bench.scenario.files import find_scenario, read_scenario, shipped
 from footlights_bench.scenario.plan import plan
 from footlights_bench.scenario.report.html import page
 from footlights_bench.scenario.run import observe
-from footlights_bench.scenario.suite import Server, measure, run_scenario
+from footlights_bench.scenario.suite import measure
 from footlights_bench.scenario.systems import native as scenario_remote
+from footlights_bench.scenario.systems.choice import in_process, native
 from footlights_bench.scenario.systems.in_process import InProcess, StagePlayer, open_in_process
-from footlights_bench.scenario.systems.native import open_remote
+from footlights_bench.scenario.systems.native import open_native
+from footlights_transports import connect
 from footlights_transports.access.policy import AccessPolicy
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.cli.bench import TOKEN_VARIABLE
 from footlights_transports.cli.commands import app
+from footlights_transports.cli.main import main
 from footlights_transports.errors import Unauthorized
 from suites.lib.report import Report, publish
 from tests.kit.command import footlights
@@ -54,17 +58,19 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 
-TINY = """\
-[load]
-sessions = 2
-turns_per_second = 100
-duration = 0.05
-
+ON_STAGE = """\
 [turn]
 tokens = 3
 pace = 0
 tool_calls = 1
 ledger = "memory"
+
+"""
+TINY = """\
+[load]
+sessions = 2
+turns_per_second = 100
+duration = 0.05
 
 [trouble]
 cancel_share = 0.2
@@ -76,7 +82,7 @@ stall_seconds = 0.01
 
 [targets.accepted]
 metric = "accept"
-percentile = 99
+percentile = 100
 """
 EASY = f"{TINY}at_most_ms = 60000\n"
 HARD = f"{TINY}at_most_ms = 0.000001\n"
@@ -94,7 +100,7 @@ def scenario(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("name", shipped())
 async def test_every_included_scenario_has_a_quick_run(name: str, quiet_clock: MockClock) -> None:
     quick = read_scenario(find_scenario(name)).quick()
-    result = await measure(quick, None, True, ignore_progress)
+    result = await measure(quick, in_process(), True, ignore_progress)
     assert result.turns > 10
     assert result.failed == 0
     assert all(each.percentile(100) < 10 for each in result.latencies.values() if each.count)
@@ -107,7 +113,7 @@ async def test_the_settings_of_a_turn_determine_its_duration(quiet_clock: MockCl
     turn = TurnShape(tokens=10, pace=0.5, tool_calls=2, tool_seconds=3.0, load_seconds=7.0)
     load = evolve(base.load, sessions=1, turns_per_second=0.01, duration=150.0, warm_up=0.0, patience=60.0)
     one = evolve(base, load=evolve(load, arrivals="constant"), turn=turn, trouble=evolve(base.trouble, cancel_share=0))
-    latencies = (await measure(one, None, False, ignore_progress)).latencies
+    latencies = (await measure(one, in_process(), False, ignore_progress)).latencies
     assert latencies[Metric.ACCEPT].percentile(100) == 0
     # The second turn finds the model loaded.
     assert latencies[Metric.FIRST_TOKEN].percentile(50) == pytest.approx(6.5, rel=2e-3)
@@ -204,10 +210,11 @@ async def test_a_server_is_measured_from_outside(tmp_path: Path) -> None:
     read = read_scenario(scenario(tmp_path, EASY))
     many = evolve(read, load=evolve(read.load, sessions=5))  # more than share a connection
     async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
-        result = await measure(many, Server(url=url, token="a-token-for-the-harness"), False, ignore_progress)
-    assert result.system == url
+        result = await measure(many, native(url, "a-token-for-the-harness"), False, ignore_progress)
+    assert result.system == url, (result.outcomes, result.troubles)
+    print(result.outcomes, result.troubles)
     assert result.failed == 0
-    assert result.exit_code == 0
+    assert result.exit_code() == 0
     assert result.samples[0].depths is None
 
 
@@ -217,7 +224,7 @@ async def test_cancels_cuts_and_stalled_clients_are_played_against_a_server(tmp_
     many = evolve(read, load=evolve(read.load, sessions=10, arrivals="constant", duration=0.1), trouble=trouble)
     # Its turns take real time, because sockets know no other; long enough that no cancel comes too late.
     async with serving(pace=0.03) as (url, _):
-        result = await measure(many, Server(url=url), False, ignore_progress)
+        result = await measure(many, native(url, None), False, ignore_progress)
     canceled = sum(arrival.cancel_due is not None for arrival in plan(many))
     assert 0 < canceled < 10
     assert result.outcomes == {"canceled": canceled, "final": 10 - canceled}
@@ -238,20 +245,21 @@ async def test_a_run_ends_with_a_result_if_the_server_goes_away(
             if done > 0.1:
                 stop.cancel()
 
-        result = await measure(short, Server(url=url), False, pull_the_plug)
+        result = await measure(short, native(url, None), False, pull_the_plug)
     assert result.failed > 0
-    assert result.exit_code == 1
+    assert result.exit_code() in (1, 3), "the server shares this process, and may have made it late"
 
 
 async def test_a_missing_token_is_an_error(tmp_path: Path) -> None:
     async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
         with pytest.raises(Unauthorized):
-            await measure(read_scenario(scenario(tmp_path, EASY)), Server(url=url), False, ignore_progress)
+            await measure(read_scenario(scenario(tmp_path, EASY)), native(url, None), False, ignore_progress)
 
 
 async def test_a_closed_session_raises_in_its_remote_player() -> None:
-    async with serving() as (url, _), open_remote(url, None) as remote, remote.open_player() as player:
-        await player._session.close()
+    async with serving() as (url, _), open_native(url, None) as remote, remote.open_player() as player:
+        async with connect(url) as client:
+            await client.session(player.session_id).close()
         with pytest.raises(SessionClosed):
             await player.receive_batch()
 
@@ -277,7 +285,9 @@ def test_the_exit_code_depends_on_the_targets(
     ElementTree.fromstring(html.read_text())
     assert command(monkeypatch, "compare", str(result), str(result)) == 0
     compared = capsys.readouterr().out
-    assert compared.count("no change") + compared.count("too few turns") >= 9
+    assert "too few runs" in compared
+    assert command(monkeypatch, "compare", str(result), str(result), "--fail-on-regression") == 2
+    assert "there are 1 and 1" in capsys.readouterr().err
 
 
 async def test_the_command_takes_the_token_from_the_environment(tmp_path: Path) -> None:
@@ -288,19 +298,19 @@ async def test_the_command_takes_the_token_from_the_environment(tmp_path: Path) 
     async with open_server(tmp_path, "--config", str(game)) as served:
         url = f"ws://127.0.0.1:{served.ws_port}"
         played = await trio.run_process(
-            [*FOOTLIGHTS, "bench", "scenario", str(scenario(tmp_path, HARD)), "--url", url, "--json", str(result)],
+            [*FOOTLIGHTS, "bench", "scenario", str(scenario(tmp_path, EASY)), "--url", url, "--json", str(result)],
             env={**os.environ, TOKEN_VARIABLE: "a-token-for-the-harness"},
             capture_stdout=True,
             capture_stderr=True,
             check=False,
         )
     found = json.loads(result.read_text())
-    assert (played.returncode, found["system"], found["failed"]) == (1, url, 0)
-    assert b"accepted: accept p99" in played.stdout
+    assert (played.returncode, found["system"], found["failed"]) == (0, url, 0)
+    assert b"accepted: accept max" in played.stdout
     assert b"a-token-for-the-harness" not in played.stdout + played.stderr + result.read_bytes()
 
 
-def test_an_interrupted_run_prints_no_traceback(tmp_path: Path) -> None:
+def test_an_interrupted_run_prints_its_results_and_no_traceback(tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     command = [*FOOTLIGHTS, "bench", "scenario", "soak", "--json", str(result)]
     with Popen(command, stdout=PIPE, stderr=PIPE) as process:
@@ -311,8 +321,14 @@ def test_an_interrupted_run_prints_no_traceback(tmp_path: Path) -> None:
             printed, complaints = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (process.returncode, printed, complaints) == (130, b"", b"")
-    assert not result.exists()
+    assert (process.returncode, complaints) == (130, b"")
+    assert b"The run ended before its plan: it was interrupted." in printed
+    assert json.loads(result.read_text())["aborted"] == "it was interrupted"
+
+
+def _run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["footlights", "bench", *arguments])
+    main()
 
 
 class BrokenPipe(StringIO):
@@ -321,11 +337,11 @@ class BrokenPipe(StringIO):
 
 
 def test_the_result_is_written_even_if_stdout_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = read_scenario(scenario(tmp_path, EASY))
     result, html, figures = tmp_path / "result.json", tmp_path / "report.html", tmp_path / "figures.json"
     monkeypatch.setattr(sys, "stdout", BrokenPipe())
+    arguments = ["scenario", str(scenario(tmp_path, EASY)), "--quick", "--json", str(result), "--html", str(html)]
     with pytest.raises(BrokenPipeError):
-        run_scenario(read, None, quick=True, json_path=result, html_path=html)
+        _run_main(monkeypatch, *arguments)
     with pytest.raises(BrokenPipeError):
         publish(Report("tea", True, this_machine(), []), figures, strict=False)
     assert json.loads(result.read_text())["quick"] is json.loads(figures.read_text())["quick"] is True

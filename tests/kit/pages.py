@@ -18,7 +18,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS = re.compile(r"Needs `footlights(?:\[([\w,]+)\])?`(?:, and `([\w-]+)`)?")
 """The sentence under the title of a guide: first what its programs need, then exceptions in words."""
 
-_FENCED = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @frozen
@@ -32,7 +32,7 @@ class Example:
 def examples(page: Path) -> Iterator[Example]:
     """The Python blocks of a page. The `text output` block that follows one is what it prints."""
     text = page.read_text(encoding="utf-8")
-    blocks = list(_FENCED.finditer(text))
+    blocks = list(FENCED.finditer(text))
     for block, following in zip_longest(blocks, blocks[1:]):
         if block[1] == "python":
             output = following[2] if following is not None and following[1] == "text output" else None

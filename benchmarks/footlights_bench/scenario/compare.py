@@ -1,88 +1,143 @@
-"""Comparison of two runs of a scenario, with 95 % confidence intervals of the differences.
+"""Comparison of two sets of runs of a scenario, by a permutation test over their laps.
 
-Each run is resampled many times (bootstrap, with a fixed seed), and the middle 95 % of the differences is the interval.
-Only the rank of the percentile is drawn for a resample. It has a beta distribution, so the result is the same, and long
-runs take no longer than short ones. A percentile has no interval if so few turns were measured that all of them may lie
-on one side of it. A failed turn is slower than any other, also in a resample. Turns of one run are not independent, so
-the interval is a lower bound of the true one: a difference inside it is no change, one outside it may be a change.
+Runs on an unchanged machine differ by more than the turns of one run show, so the runs are what is compared, each by
+its own percentiles. If nothing has changed, every way to deal all runs into two sets of these sizes is as likely as the
+one that happened: the share of the ways with a difference at least as large is the probability of a false alarm. All
+percentiles are dealt together and the largest difference counts (maxT, Westfall and Young), so that many percentiles do
+not make for many alarms. Latencies are compared by their logarithms, because noise multiplies.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from itertools import accumulate
-from math import ceil, inf, isfinite
+from itertools import combinations
+from math import comb, exp, inf, isfinite, log, sqrt
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from footlights.errors import FootlightsError
 from footlights_bench.lib.result_file import UnreadableResult, read_json
 from footlights_bench.lib.tables import aligned
 from footlights_bench.scenario.definition import Metric
 from footlights_bench.scenario.histogram import Histogram
+from footlights_bench.scenario.intervals import ranks
+from footlights_bench.scenario.parts import Part, grown
 from footlights_bench.scenario.report.text import ms
-from footlights_bench.scenario.result import FORMAT, in_ms, percentile_name
+from footlights_bench.scenario.result import FORMAT
+from footlights_bench.scenario.verdict import percentile_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-RESAMPLES = 2_000
+    from footlights_bench.scenario.result import Result
+
+LEAST_RUNS = 4
+"""In each set. With fewer, no difference is large enough to be more than chance."""
+ALPHA = 0.05
+MIN_EFFECT = 0.05
+"""The smallest change that is worth a verdict."""
 QUICK = "At least one of the runs was a quick run: a smoke test, not a measurement."
 _COMPARED = (50.0, 90.0, 99.0)
-_EDGE = 0.025
+_MOST_WAYS = 2_000
+_NOISE_FLOOR = 0.01
+"""Added to the noise of every percentile: three runs that happen to agree are no proof of a quiet machine."""
+_FAILED = 1e6
+"""Seconds that stand for a percentile among failed turns."""
+_SHORTEST = 1e-5
+
+
+class TooFewRuns(FootlightsError):
+    """The sets of runs are too small for a verdict."""
+
+    code = "too_few_runs"
+
+
+@frozen
+class Run:
+    turns: int
+    failed: int
+    latencies: Mapping[Metric, Histogram]
+    parts: Mapping[Part, Histogram]
 
 
 @frozen
 class Recorded:
-    """The parts of a run that are compared."""
+    """A set of runs of one scenario."""
 
     name: str
     facts: Mapping[str, Any]
-    """The machine, the system, the settings of the scenario, and the number of failed turns."""
-    latencies: Mapping[Metric, Histogram]
+    """The machine, the system and the settings of the scenario."""
+    runs: Sequence[Run]
     quick: bool = False
+    invalid: bool = False
+    """Whether the harness was the bottleneck in one of them."""
+
+    @property
+    def failed(self) -> int:
+        return sum(run.failed for run in self.runs)
 
 
 @frozen
 class Change:
-    """The change of one percentile from the first run to the second, in milliseconds. A time of None is infinite.
-
-    The ends of the interval are infinite if turns failed in only one of the runs.
-    """
+    """The change of one percentile. Times are means over the runs, in seconds; infinite if turns failed."""
 
     metric: Metric
     percent: float
-    before: float | None
-    after: float | None
-    low: float
-    high: float
-    too_few: bool = False
-    """Whether there are too few turns for an interval."""
-
-    @property
-    def verdict(self) -> str:
-        if self.too_few:
-            return "too few turns"
-        return "slower" if self.low > 0 else "faster" if self.high < 0 else "no change"
+    before: float
+    after: float
+    share: float
+    """How much slower: 0.1 is ten percent."""
+    chance: float
+    """The probability of a change as large in any of the percentiles, if nothing has changed."""
+    verdict: str
 
 
-def read_result(file: Path) -> Recorded:
-    """Raises `UnreadableResult`."""
+# -- reading
+
+
+def read_set(path: Path) -> Recorded:
+    """The runs in a file, or in all files of a folder. Raises `UnreadableResult`."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    sets = [_read(file) for file in files]
+    if not sets:
+        raise UnreadableResult(f"{path} has no results.")
+    if {each.name for each in sets} != {sets[0].name}:
+        raise UnreadableResult(f"{path} has results of different scenarios.")
+    return Recorded(
+        sets[0].name,
+        sets[0].facts,
+        [run for each in sets for run in each.runs],
+        any(each.quick for each in sets),
+        any(each.invalid for each in sets),
+    )
+
+
+def _read(file: Path) -> Recorded:
     read = read_json(file)
     try:
         if read["format"] != FORMAT:
             raise UnreadableResult(f"{file} was written by another version.")
-        latencies = {
-            Metric(name): Histogram({int(bucket): int(n) for bucket, n in each["counts"].items()}, int(each["failed"]))
-            for name, each in read["latencies"].items()
-        }
+        runs = [
+            Run(
+                int(lap["turns"]),
+                int(lap["failed"]),
+                {Metric(name): _histogram(each) for name, each in lap["latencies"].items()},
+                {Part(name): _histogram(each) for name, each in lap["parts"].items()},
+            )
+            for lap in read["laps"]
+        ]
+        facts = _facts(read)
         return Recorded(
-            name=str(read["scenario"]["name"]), facts=_facts(read), latencies=latencies, quick=bool(read["quick"])
+            str(read["scenario"]["name"]), facts, runs, bool(read["quick"]), bool(read["harness"]["invalid"])
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UnreadableResult(f"{file} is not the result of a scenario.") from None
+
+
+def _histogram(read: Mapping[str, Any]) -> Histogram:
+    return Histogram({int(bucket): int(n) for bucket, n in read["counts"].items()}, int(read["failed"]))
 
 
 def _facts(read: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -91,50 +146,150 @@ def _facts(read: Mapping[str, Any]) -> Mapping[str, Any]:
         for part in ("load", "turn", "trouble")
         for setting, value in read["scenario"][part].items()
     }
-    failed = f"{read['failed']} of {read['turns']} turns"
     # "system" is the operating system of the machine.
-    return {**read["machine"], "against": read["system"], **described, "failed": failed}
+    return {**read["machine"], "against": read["system"], **described}
 
 
-def changes(before: Recorded, after: Recorded) -> Iterator[Change]:
-    """The changes of all percentiles that both runs have, in order."""
-    for metric in Metric:
-        if metric in before.latencies and metric in after.latencies:
-            for percent in _COMPARED:
-                yield change(metric, percent, before.latencies[metric], after.latencies[metric])
+def recorded(result: Result) -> Recorded:
+    """The runs that have just been played."""
+    runs = [Run(lap.turns, lap.failed, lap.latencies, lap.parts) for lap in result.laps]
+    return Recorded(result.scenario.name, _facts(result.to_json()), runs, quick=result.quick, invalid=result.is_invalid)
 
 
-def change(metric: Metric, percent: float, before: Histogram, after: Histogram) -> Change:
-    was, now = in_ms(before.percentile(percent)), in_ms(after.percentile(percent))
-    if _are_too_few(min(before.count, after.count), percent):
-        return Change(metric, percent, was, now, -inf, inf, too_few=True)
+# -- comparing
+
+
+def changes(before: Recorded, after: Recorded, min_effect: float = MIN_EFFECT) -> list[Change]:
+    """The changes of the percentiles that every run has turns enough for."""
+    runs = [*before.runs, *after.runs]
+    compared = [
+        (metric, percent)
+        for metric in Metric
+        for percent in _COMPARED
+        if all(metric in run.latencies and _has_enough(run.latencies[metric], percent) for run in runs)
+    ]
+    logs = [[_log(run.latencies[metric].percentile(percent)) for run in runs] for metric, percent in compared]
+    first = len(before.runs)
+    chances = _chances(logs, first) if min(first, len(after.runs)) >= LEAST_RUNS else None
+    found: list[Change] = []
+    for place, (metric, percent) in enumerate(compared):
+        was, now = _mean(logs[place][:first]), _mean(logs[place][first:])
+        share, chance = exp(now - was) - 1, 1.0 if chances is None else chances[place]
+        verdict = _verdict(share, chance, min_effect) if chances is not None else "too few runs"
+        found.append(Change(metric, percent, _seconds(was), _seconds(now), share, chance, verdict))
+    return found
+
+
+def _verdict(share: float, chance: float, min_effect: float) -> str:
+    if chance > ALPHA or abs(share) < min_effect:
+        return "no change"
+    return "slower" if share > 0 else "faster"
+
+
+def _chances(logs: Sequence[Sequence[float]], first: int) -> list[float]:
+    """For each percentile the share of the ways to deal the runs in which the largest difference is as large."""
+    total = len(logs[0]) if logs else 0
+    observed = [_difference(each, range(first)) for each in logs]
+    largest = [max((_difference(each, way) for each in logs), default=0.0) for way in _ways(total, first)]
+    return [sum(each >= seen - 1e-9 for each in largest) / len(largest) for seen in observed]
+
+
+def _ways(total: int, first: int) -> Iterator[Sequence[int]]:
+    """Every way to choose the first set, or as many random ones as are enough, with the one that happened."""
+    if comb(total, first) <= _MOST_WAYS:
+        yield from combinations(range(total), first)
+        return
     chance = Random(0)
-    were, are = _resampled(before, percent, chance), _resampled(after, percent, chance)
-    differences = sorted(map(_difference_ms, were, are))
-    low, high = differences[int(RESAMPLES * _EDGE)], differences[int(RESAMPLES * (1 - _EDGE))]
-    return Change(metric, percent, was, now, low, high)
+    yield range(first)
+    for _ in range(_MOST_WAYS - 1):
+        yield chance.sample(range(total), first)
 
 
-def _difference_ms(then: float, now: float) -> float:
-    """Two failures do not differ, although inf - inf is NaN."""
-    return 0.0 if then == now else 1e3 * (now - then)
+def _difference(values: Sequence[float], way: Iterable[int]) -> float:
+    """How far the means of the two sets are apart, in units of the noise within them."""
+    chosen = set(way)
+    one = [values[place] for place in chosen]
+    other = [value for place, value in enumerate(values) if place not in chosen]
+    apart = abs(_mean(one) - _mean(other))
+    squares = sum((each - _mean(one)) ** 2 for each in one) + sum((each - _mean(other)) ** 2 for each in other)
+    return apart / (sqrt(squares / max(1, len(values) - 2)) + _NOISE_FLOOR)
 
 
-def _are_too_few(turns: int, percent: float) -> bool:
-    """Whether all turns may lie on one side of the true percentile, with a probability of more than 2.5 %."""
-    share = percent / 100
-    return max(share**turns, (1 - share) ** turns) > _EDGE
+def _has_enough(histogram: Histogram, percent: float) -> bool:
+    """Whether the percentile has an interval; p99 takes 368 turns."""
+    return None not in ranks(histogram.count, percent / 100)
 
 
-def comparison(before: Recorded, after: Recorded) -> str:
-    """The comparison as text."""
-    rows = [("ms", "before", "after", "difference (95 %)", ""), *map(_row, changes(before, after))]
-    lines = aligned(rows)
-    if before.name != after.name:
-        lines.insert(0, f"These are different scenarios: {before.name} and {after.name}.")
-    if before.quick or after.quick:
-        lines.append(QUICK)
-    return "\n".join([*lines, *differing_facts(before.facts, after.facts)])
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _log(seconds: float) -> float:
+    return log(min(max(seconds, _SHORTEST), _FAILED))
+
+
+def _seconds(logarithm: float) -> float:
+    return inf if logarithm >= log(_FAILED) - 1 else exp(logarithm)
+
+
+# -- telling
+
+
+@frozen
+class Comparison:
+    before: Recorded
+    after: Recorded
+    changes: Sequence[Change]
+
+    @property
+    def regressions(self) -> list[str]:
+        """Why the second set must not pass."""
+        slower = [f"{each.metric} {percentile_name(each.percent)}" for each in self.changes if each.verdict == "slower"]
+        found = [f"slower: {', '.join(slower)}"] if slower else []
+        if self.after.failed:
+            found.append(f"{self.after.failed:,} turns failed")
+        if self.after.invalid or self.before.invalid:
+            found.append("the harness was the bottleneck in at least one of the runs")
+        return found
+
+    @property
+    def grown_part(self) -> tuple[Part, float] | None:
+        """The part of the wait that grew the most, and by how many milliseconds."""
+        return grown(_parts(self.before), _parts(self.after))
+
+    def check_size(self) -> None:
+        """Raises `TooFewRuns` if there can be no verdict."""
+        if min(len(self.before.runs), len(self.after.runs)) < LEAST_RUNS:
+            raise TooFewRuns(
+                f"A verdict takes at least {LEAST_RUNS} runs of each; there are {len(self.before.runs)} and"
+                f" {len(self.after.runs)}. Play more with --repeat."
+            )
+
+    def text(self) -> str:
+        rows = [("ms", "before", "after", "change", "by chance", ""), *map(_row, self.changes)]
+        lines = aligned(rows)
+        if self.before.name != self.after.name:
+            lines.insert(0, f"These are different scenarios: {self.before.name} and {self.after.name}.")
+        lines.append(f"{len(self.before.runs)} runs before, {len(self.after.runs)} after")
+        if self.grown_part is not None:
+            part, by = self.grown_part
+            lines.append(f"the part that grew the most: {part}, by {ms(by)} ms")
+        lines += [f"does not pass: {each}" for each in self.regressions]
+        if self.before.quick or self.after.quick:
+            lines.append(QUICK)
+        return "\n".join([*lines, *differing_facts(self.before.facts, self.after.facts)])
+
+
+def compared(before: Recorded, after: Recorded, min_effect: float = MIN_EFFECT) -> Comparison:
+    return Comparison(before, after, changes(before, after, min_effect))
+
+
+def _parts(those: Recorded) -> dict[Part, Histogram]:
+    found: dict[Part, Histogram] = {}
+    for run in those.runs:
+        for part, histogram in run.parts.items():
+            found.setdefault(part, Histogram()).add(histogram)
+    return found
 
 
 def differing_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -145,22 +300,9 @@ def differing_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iter
             yield f"{fact}: {was} before, {now} after"
 
 
-def _resampled(histogram: Histogram, percent: float, chance: Random) -> list[float]:
-    """The percentile of each resample, in seconds."""
-    passed = list(accumulate(number for _, number in histogram))
-    latencies = [*(seconds for seconds, _ in histogram), inf]
-    count, rank = histogram.count, histogram.rank(percent)
-    return [
-        latencies[bisect_left(passed, ceil(count * chance.betavariate(rank, count - rank + 1)))]
-        for _ in range(RESAMPLES)
-    ]
-
-
 def _row(change: Change) -> tuple[str, ...]:
     name = f"  {change.metric} {percentile_name(change.percent)}"
-    interval = "" if change.too_few else f"{_signed(change.low)} to {_signed(change.high)}"
-    return (name, ms(change.before), ms(change.after), interval, change.verdict)
-
-
-def _signed(value: float) -> str:
-    return f"{'-' if value < 0 else '+'}{ms(abs(value)) if isfinite(value) else '∞'}"
+    before, after = (ms(each * 1e3 if isfinite(each) else None) for each in (change.before, change.after))
+    share = f"{100 * change.share:+.1f} %" if isfinite(change.before) and isfinite(change.after) else ""
+    chance = "" if change.verdict == "too few runs" else f"{100 * change.chance:.1f} %"
+    return (name, before, after, share, chance, change.verdict)

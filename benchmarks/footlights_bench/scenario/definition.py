@@ -1,35 +1,38 @@
-"""Scenario: a load, the turns, the trouble and the targets, and the TOML file that describes them.
+"""Scenario: a load, the turns, the trouble and the targets.
 
-Every setting is defined once, as an attribute with its allowed values and its meaning. The docs and the checks of a
-file are made from these. Times are in seconds, unless a name says ms.
+Every setting is defined once, as an attribute with its allowed values, its meaning and the systems on which it has an
+effect. The docs and the checks of a file are made from these. Times are in seconds, unless a name says ms.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import NOTHING, evolve, field, fields, frozen
 
-from footlights.errors import FootlightsError
+from footlights import BudgetTier, BusyRule
 from footlights_actors.generator import MAX_TOOL_ROUNDS
-from footlights_transports.config.schema import SECONDS, TEXT, WHOLE, Kind, Setting, one_of, whole_from
-from footlights_transports.config.source import ConfigError, Source
+from footlights_transports.config.schema import FLAG, SECONDS, TEXT, WHOLE, Kind, Setting, one_of, whole_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAX_TURNS = 10_000_000
 """Turns of one scenario. They are planned and counted before the first is due."""
-SHIPPED = Path(__file__).parent / "scenarios"
-SCRIPTED = "scripted"
 
 
-class UnknownScenario(FootlightsError):
-    """Neither a file nor the name of a scenario that is included."""
+class SystemKind(StrEnum):
+    """What a scenario is played against. Some settings have no effect on some of them."""
 
-    code = "unknown_scenario"
+    STAGE = "stage"
+    """A stage in this process."""
+    NATIVE = "native"
+    """A Footlights server, over WebSocket."""
+    HTTP = "http"
+    """A Footlights server, over HTTP."""
+    OTHER = "other"
+    """Any other server."""
 
 
 class Arrivals(StrEnum):
@@ -49,6 +52,22 @@ class Metric(StrEnum):
     COMMIT = "commit"
     CANCEL = "cancel"
     """From when the cancel was due until the player sees that the turn is over, interrupted or by itself."""
+    MODEL_LOADING = "model_loading"
+    """From when the player sees that a model was selected until it sees that the model is being loaded."""
+    INTER_TOKEN = "inter_token"
+    """From one piece of text to the next, of all turns."""
+
+
+class Share(StrEnum):
+    """A figure over all turns."""
+
+    FAILED_SHARE = "failed_share"
+    """Turns that failed, from 0 to 1."""
+    GOODPUT = "goodput"
+    """Turns a second that met every bound in milliseconds."""
+
+
+Measure: TypeAlias = Metric | Share
 
 
 class LedgerKind(StrEnum):
@@ -66,18 +85,51 @@ _POSITIVE = _number("a number, more than 0", lambda value: value > 0)
 _POSITIVE_SECONDS = _number("a number of seconds, more than 0", lambda value: value > 0)
 _SHARE = _number("a number from 0 to 1", lambda value: value <= 1)
 _PERCENT = _number("a number, more than 0 and at most 100", lambda value: 0 < value <= 100)
+_ON_STAGE = frozenset({SystemKind.STAGE})
+_ON_FOOTLIGHTS = frozenset({SystemKind.STAGE, SystemKind.NATIVE, SystemKind.HTTP})
+_ON_CONNECTIONS = frozenset({SystemKind.STAGE, SystemKind.NATIVE})
+_ON_NATIVE = frozenset({SystemKind.NATIVE})
+_EVERYWHERE = frozenset(SystemKind)
 _TOOL_CALLS = Kind(
     f"a whole number from 0 to {MAX_TOOL_ROUNDS}",
     lambda value: value in range(MAX_TOOL_ROUNDS + 1) and WHOLE.fits(value),
 )
 
 
-def _setting(kind: Kind, meaning: str) -> dict[str, object]:
+def _is_said(value: object) -> bool:
+    if isinstance(value, dict):
+        said = cast("dict[str, object]", value)
+        weight = said.get("weight", 1)
+        return said.keys() <= {"text", "weight"} and TEXT.fits(said.get("text")) and _POSITIVE.fits(weight)
+    return TEXT.fits(value)
+
+
+def _says(value: Any) -> tuple[Said, ...]:
+    """From what the file has, or from what was made of it."""
+    given = [value] if isinstance(value, str) else value
+    return tuple(
+        each if isinstance(each, Said) else Said(each) if isinstance(each, str) else Said(**each) for each in given
+    )
+
+
+_SAYS = Kind(
+    "a string, or a list of strings and of { text, weight }",
+    lambda value: (
+        TEXT.fits(value)
+        or (isinstance(value, list) and value != [] and all(map(_is_said, cast("list[object]", value))))
+    ),
+)
+
+
+def _setting(kind: Kind, meaning: str, on: frozenset[SystemKind] = _EVERYWHERE) -> dict[str, object]:
     """Metadata of an attribute that is a setting of the file. A setting without a default is required."""
-    return {"kind": kind, "meaning": meaning}
+    return {"kind": kind, "meaning": meaning, "on": on}
 
 
-def settings_of(part: type[Load | TurnShape | Trouble | Target | Scenario]) -> list[Setting]:
+Part: TypeAlias = "Load | TurnShape | Trouble"
+
+
+def settings_of(part: type[Part | Target | Scenario]) -> list[Setting]:
     return [
         Setting(
             each.name,
@@ -91,10 +143,29 @@ def settings_of(part: type[Load | TurnShape | Trouble | Target | Scenario]) -> l
     ]
 
 
+def without_effect(part: type[Part], kind: SystemKind) -> frozenset[str]:
+    """The settings that do nothing on a system of this kind."""
+    return frozenset(each.name for each in fields(part) if kind not in each.metadata["on"])
+
+
+@frozen
+class Said:
+    """Something that players say, and how often compared with the others."""
+
+    text: str
+    weight: float = 1.0
+
+
 @frozen(kw_only=True)
 class Load:
     sessions: int = field(metadata=_setting(whole_from(1), "Number of players. They begin turns one after the other."))
     turns_per_second: float = field(metadata=_setting(_POSITIVE, "Average rate of all players together."))
+    ramp_to: float | None = field(
+        default=None,
+        metadata=_setting(
+            _POSITIVE, "The rate at the end, if it changes evenly from the beginning of the measurement."
+        ),
+    )
     arrivals: Arrivals = field(
         default=Arrivals.POISSON,
         converter=Arrivals,
@@ -117,34 +188,68 @@ class Load:
     seed: int = field(
         default=1, metadata=_setting(whole_from(0), "Seed of all random choices: the same seed gives the same turns.")
     )
+    batch: bool = field(
+        default=False,
+        metadata=_setting(
+            FLAG,
+            "Whether players ask the server for events in batches, up to 20 ms late, as the Python client does.",
+            _ON_NATIVE,
+        ),
+    )
 
 
 @frozen(kw_only=True)
 class TurnShape:
     """The input of a player, and what a scripted model does with it."""
 
-    says: str = field(default="Go on.", metadata=_setting(TEXT, "What the player says."))
-    model: str = field(
-        default=SCRIPTED,
+    says: Sequence[Said] = field(
+        default=(Said("Go on."),),
+        converter=_says,
         metadata=_setting(
-            TEXT,
-            "`scripted`, which the settings below describe; or any model of `footlights play --model`, in the tavern.",
+            _SAYS, "What players say. Of several, each is said as often as its weight; without one, the weight is 1."
         ),
     )
-    tokens: int = field(default=60, metadata=_setting(whole_from(1), "Tokens of a turn."))
-    pace: float = field(default=0.02, metadata=_setting(SECONDS, "How long the model waits before each token."))
+    model: str | None = field(
+        default=None,
+        metadata=_setting(
+            TEXT,
+            "On a server, the id of one of its models. In process, any model of `footlights play --model`, in the"
+            " tavern; without one, a scripted model, which the settings below describe.",
+        ),
+    )
+    persona: str | None = field(default=None, metadata=_setting(TEXT, "The persona that answers.", _ON_FOOTLIGHTS))
+    tier: BudgetTier | None = field(
+        default=None, metadata=_setting(one_of(*BudgetTier), "The budget of output tokens.", _ON_FOOTLIGHTS)
+    )
+    busy: BusyRule | None = field(
+        default=None,
+        metadata=_setting(
+            one_of(*BusyRule), "What happens if the turn before still runs: `queue` by default.", _ON_FOOTLIGHTS
+        ),
+    )
+    tokens: int = field(default=60, metadata=_setting(whole_from(1), "Tokens of a turn.", _ON_STAGE))
+    pace: float = field(
+        default=0.02, metadata=_setting(SECONDS, "How long the model waits before each token.", _ON_STAGE)
+    )
     load_seconds: float = field(
-        default=0.0, metadata=_setting(SECONDS, "How long the model takes to load, the first time.")
+        default=0.0, metadata=_setting(SECONDS, "How long the model takes to load, the first time.", _ON_STAGE)
     )
     tool_calls: int = field(
-        default=0, metadata=_setting(_TOOL_CALLS, "Tool calls of a turn, one after the other, before its tokens.")
+        default=0,
+        metadata=_setting(_TOOL_CALLS, "Tool calls of a turn, one after the other, before its tokens.", _ON_STAGE),
     )
-    tool_seconds: float = field(default=0.0, metadata=_setting(SECONDS, "How long each tool call takes."))
+    tool_seconds: float = field(default=0.0, metadata=_setting(SECONDS, "How long each tool call takes.", _ON_STAGE))
     ledger: LedgerKind = field(
         default=LedgerKind.DURABLE,
         converter=LedgerKind,
-        metadata=_setting(one_of(*LedgerKind), "Whether commits are written to this disk."),
+        metadata=_setting(one_of(*LedgerKind), "Whether commits are written to this disk.", _ON_STAGE),
     )
+
+    @property
+    def asked_of_footlights(self) -> dict[str, Any]:
+        """The parameters of each turn that Footlights itself understands."""
+        asked = {"persona": self.persona, "tier": self.tier, "busy": self.busy}
+        return {name: str(value) for name, value in asked.items() if value is not None}
 
 
 @frozen(kw_only=True)
@@ -157,33 +262,45 @@ class Trouble:
     )
     cut_share: float = field(
         default=0.0,
-        metadata=_setting(_SHARE, "Share of the turns in which the player's connection is cut and resumed."),
+        metadata=_setting(
+            _SHARE, "Share of the turns in which the player's connection is cut and resumed.", _ON_CONNECTIONS
+        ),
     )
     cut_after: float = field(
-        default=0.2, metadata=_setting(SECONDS, "How long after the turn was due the connection is cut.")
+        default=0.2,
+        metadata=_setting(SECONDS, "How long after the turn was due the connection is cut.", _ON_CONNECTIONS),
     )
     stalled_clients: int = field(
-        default=0, metadata=_setting(whole_from(0), "Number of additional clients that follow a session slowly.")
+        default=0,
+        metadata=_setting(whole_from(0), "Number of additional clients that follow a session slowly.", _ON_CONNECTIONS),
     )
     stall_seconds: float = field(
-        default=5.0, metadata=_setting(_POSITIVE_SECONDS, "How long a stalled client waits between two reads.")
+        default=5.0,
+        metadata=_setting(_POSITIVE_SECONDS, "How long a stalled client waits between two reads.", _ON_CONNECTIONS),
     )
+
+
+def _measure(value: str) -> Measure:
+    return Metric(value) if value in list(Metric) else Share(value)
 
 
 @frozen(kw_only=True)
 class Target:
-    """A bound for a percentile: in milliseconds, or as a multiple of the median of turns played alone."""
+    """A bound for a percentile, in milliseconds or a multiple of the median of turns played alone, or for a share."""
 
     name: str
-    metric: Metric = field(converter=Metric, metadata=_setting(one_of(*Metric), "The metric that is bounded."))
-    percentile: float = field(
-        metadata=_setting(_PERCENT, "The percentile of all turns: 99 is the slowest of the fastest 99 %.")
+    metric: Measure = field(converter=_measure, metadata=_setting(one_of(*Metric, *Share), "What is bounded."))
+    percentile: float | None = field(
+        default=None,
+        metadata=_setting(_PERCENT, "The percentile of all turns: 99 is the slowest of the fastest 99 %."),
     )
     at_most_ms: float | None = field(default=None, metadata=_setting(_POSITIVE, "The bound in milliseconds."))
     at_most_ratio: float | None = field(
         default=None,
         metadata=_setting(_POSITIVE, "The bound as a multiple of the median of turns that are played alone."),
     )
+    at_most_share: float | None = field(default=None, metadata=_setting(_SHARE, "The bound of `failed_share`."))
+    at_least_per_second: float | None = field(default=None, metadata=_setting(_POSITIVE, "The bound of `goodput`."))
 
 
 @frozen(kw_only=True)
@@ -204,6 +321,19 @@ class Scenario:
     about: str = field(default="", metadata=_setting(TEXT, "A sentence for the report."))
 
     @property
+    def allows_failures(self) -> bool:
+        """Whether a target decides how many turns may fail. Otherwise none may."""
+        return any(target.metric is Share.FAILED_SHARE for target in self.targets)
+
+    def applied(self, kind: SystemKind) -> Mapping[str, Mapping[str, Any]]:
+        """The settings that have an effect on a system of this kind, by section."""
+        parts: dict[str, Part] = {"load": self.load, "turn": self.turn, "trouble": self.trouble}
+        return {
+            name: {each.name: getattr(part, each.name) for each in fields(type(part)) if kind in each.metadata["on"]}
+            for name, part in parts.items()
+        }
+
+    @property
     def wants_baseline(self) -> bool:
         return any(target.at_most_ratio is not None for target in self.targets)
 
@@ -216,6 +346,7 @@ class Scenario:
                 load,
                 sessions=min(load.sessions, 4),
                 turns_per_second=20.0,
+                ramp_to=None,
                 burst=min(load.burst, 4),
                 duration=min(load.duration, 1.0),
                 warm_up=min(load.warm_up, 0.2),
@@ -236,56 +367,3 @@ class Scenario:
             ),
             baseline_turns=min(self.baseline_turns, 2),
         )
-
-
-def shipped() -> list[str]:
-    """The names of the included scenarios."""
-    return sorted(file.stem for file in SHIPPED.glob("*.toml"))
-
-
-def find_scenario(name: str) -> Path:
-    """The file of a scenario, by its path or by the name of an included one. Raises `UnknownScenario`."""
-    if name in shipped():
-        return SHIPPED / f"{name}.toml"
-    if not (file := Path(name)).exists():
-        raise UnknownScenario(
-            f"There is no such file, and no scenario of that name. Included scenarios: {', '.join(shipped())}."
-        )
-    return file
-
-
-def read_scenario(file: Path) -> Scenario:
-    """Raises `ConfigError` with everything that is wrong, each with its line."""
-    source = Source(file, {})
-    top = source.section((), settings_of(Scenario), beside=("load", "turn", "trouble", "targets"))
-    load = source.section(("load",), settings_of(Load))
-    turn = source.section(("turn",), settings_of(TurnShape))
-    trouble = source.section(("trouble",), settings_of(Trouble))
-    _check_load(source, load)
-    targets = [target for name in source.table(("targets",)) if (target := _target(source, name)) is not None]
-    for target in targets:
-        if target.metric is Metric.CANCEL and not trouble.get("cancel_share"):
-            source.complain(("targets", target.name), "is about canceled turns, and trouble.cancel_share is 0.")
-    if source.problems:
-        raise ConfigError(source.problems)
-    return Scenario(
-        name=file.stem, load=Load(**load), turn=TurnShape(**turn), trouble=Trouble(**trouble), targets=targets, **top
-    )
-
-
-def _check_load(source: Source, load: dict[str, Any]) -> None:
-    if load.get("burst", 1) > 1 and load.get("arrivals") != Arrivals.BURSTS:
-        source.complain(("load", "burst"), f"does nothing unless arrivals is {Arrivals.BURSTS}.")
-    turns = load.get("turns_per_second", 0.0) * (load.get("duration", 0.0) + load.get("warm_up", 0.0))
-    if turns > MAX_TURNS:
-        source.complain(("load",), f"has more than {MAX_TURNS:,} turns.")
-
-
-def _target(source: Source, name: str) -> Target | None:
-    """None if something is wrong with it, which is added to the problems of the source."""
-    path = ("targets", name)
-    known = len(source.problems)
-    given = source.section(path, settings_of(Target))
-    if ("at_most_ms" in given) == ("at_most_ratio" in given) and len(source.problems) == known:
-        source.complain(path, "needs one bound: at_most_ms or at_most_ratio.")
-    return None if len(source.problems) > known else Target(name=name, **given)

@@ -24,12 +24,22 @@ class Histogram:
         self.failed = failed
         """Turns without a latency, because they failed."""
 
-    def record(self, seconds: float) -> None:
+    def record(self, seconds: float, number: int = 1) -> None:
         bucket = _bucket(max(0, round(seconds * 1e6)))
-        self._counts[bucket] = self._counts.get(bucket, 0) + 1
+        self._counts[bucket] = self._counts.get(bucket, 0) + number
+
+    def add(self, other: Histogram) -> None:
+        """Count what another histogram has counted."""
+        self.failed += other.failed
+        for bucket, number in other.counts.items():
+            self._counts[bucket] = self._counts.get(bucket, 0) + number
 
     def fail(self) -> None:
         self.failed += 1
+
+    def above(self, seconds: float) -> int:
+        """The number of turns that took longer, including the failed ones."""
+        return self.failed + sum(number for latency, number in self if latency > seconds)
 
     @property
     def count(self) -> int:

@@ -7,27 +7,41 @@ was scheduled.
 
 from __future__ import annotations
 
+import time
 from contextlib import AsyncExitStack
+from math import inf
 from typing import TYPE_CHECKING
 
 import trio
+import trio.lowlevel
 from attrs import Factory, define, frozen
 
 from footlights.errors import FootlightsError
 from footlights_bench.lib.progress import ignore_progress
+from footlights_bench.scenario.definition import Metric
 from footlights_bench.scenario.histogram import Histogram
+from footlights_bench.scenario.parts import Delays, Part, of_probes
 from footlights_bench.scenario.plan import Arrival, number_of_turns, plan
+from footlights_bench.scenario.self_check import SelfCheck
 from footlights_bench.scenario.tally import Marks, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from footlights_bench.lib.progress import ShowProgress
-    from footlights_bench.scenario.definition import Metric, Scenario
+    from footlights_bench.scenario.definition import Scenario
+    from footlights_bench.scenario.self_check import Checked
     from footlights_bench.scenario.systems.protocol import Depths, Player, System
 
 _SAMPLES = 60
 _PAUSE_PER_SAMPLE = 50  # times the duration of taking it
+_PROBE_EVERY = 0.1
+_TROUBLES_KEPT = 20
+_LONG_PAUSE = 0.1
+
+INTERRUPTED = "it was interrupted"
+SERVER_GONE = "the server is gone"
+HOPELESS = "a target cannot be met any more"
 
 
 @frozen(kw_only=True)
@@ -61,6 +75,28 @@ class Observed:
     turned_away: int = 0
     """Stalled clients that the system refused."""
     cuts: int = 0
+    delays: Delays = Factory(Delays)
+    round_trips: list[float] = Factory(list[float])
+    """Of the probes."""
+    checked: Checked | None = None
+    troubles: list[str] = Factory(list[str])
+    """What the first errors said, each once."""
+    aborted: str | None = None
+    """Why the run ended before its plan."""
+
+    @property
+    def parts(self) -> Mapping[Part, Histogram]:
+        """The parts of the wait of the turns that did not fail."""
+        probed = of_probes(self.round_trips) if self.round_trips else {}
+        if self.checked is not None and self.checked.shares_loop:
+            probed = {Part.LOOP: self.checked.pauses}
+        found = {**probed, **self.tally.parts, Part.DELIVERY: self.delays.histogram()}
+        return {part: found[part] for part in Part if part in found and found[part].count}
+
+    def note_trouble(self, error: FootlightsError) -> None:
+        said = f"{error.code}: {error}"
+        if said not in self.troubles and len(self.troubles) < _TROUBLES_KEPT:
+            self.troubles.append(said)
 
 
 @define(eq=False)
@@ -83,40 +119,79 @@ class _PlayerState:
             marks.is_settled.set()
 
 
-async def observe(scenario: Scenario, system: System, show: ShowProgress = ignore_progress) -> Observed:
-    """Play the whole scenario. Raises `FootlightsError` if it cannot begin."""
+async def observe(
+    scenario: Scenario,
+    system: System,
+    show: ShowProgress = ignore_progress,
+    *,
+    stop: trio.Event | None = None,
+    fail_fast: bool = False,
+    cpu_seconds: Callable[[], float] = time.process_time,
+) -> Observed:
+    """Play the whole scenario, or until `stop` is set. Raises `FootlightsError` if it cannot begin.
+
+    With `fail_fast` it ends when a target cannot be met any more.
+    """
     baseline = await _play_alone(scenario, system, show) if scenario.wants_baseline else None
-    tally = Tally(planned=number_of_turns(scenario.load), warm_up=scenario.load.warm_up)
+    tally = Tally(
+        planned=number_of_turns(scenario.load),
+        warm_up=scenario.load.warm_up,
+        duration=scenario.load.duration,
+        bounds=bounds_of(scenario, baseline),
+    )
     observed = Observed(tally=tally, baseline=baseline)
+    check = SelfCheck(cpu_seconds)
     async with AsyncExitStack() as stack:
         players = [await stack.enter_async_context(system.open_player()) for _ in range(scenario.load.sessions)]
         states = [_PlayerState(player) for player in players]
-        await _Run(scenario, system, states, observed, show).play(plan(scenario))
+        await _Run(scenario, system, states, observed, show, check).play(plan(scenario), stop, fail_fast=fail_fast)
+    observed.checked = check.checked(shares_loop=system.shares_loop)
     return observed
+
+
+def bounds_of(scenario: Scenario, baseline: Mapping[Metric, Histogram] | None) -> dict[Metric, float]:
+    """The least bound of each metric, in seconds."""
+    found: dict[Metric, float] = {}
+    for target in scenario.targets:
+        if isinstance(target.metric, Metric):
+            bound = inf if target.at_most_ms is None else target.at_most_ms / 1e3
+            if target.at_most_ratio is not None and baseline is not None:
+                bound = target.at_most_ratio * baseline[target.metric].percentile(50)
+            found[target.metric] = min(bound, found.get(target.metric, inf))
+    return found
 
 
 async def _play_alone(scenario: Scenario, system: System, show: ShowProgress) -> Mapping[Metric, Histogram]:
     """Play turns of one player, one after the other. With cancels in the scenario, every other one is cancelled."""
     observed = Observed(tally=Tally(planned=scenario.baseline_turns, warm_up=0.0))
     async with system.open_player() as player:
-        await _Run(scenario, system, [_PlayerState(player)], observed, show).play_one_by_one(scenario.baseline_turns)
+        run = _Run(scenario, system, [_PlayerState(player)], observed, show, SelfCheck())
+        await run.play_one_by_one(scenario.baseline_turns)
     return observed.tally.histograms
 
 
 class _Run:
     def __init__(
-        self, scenario: Scenario, system: System, states: Sequence[_PlayerState], observed: Observed, show: ShowProgress
+        self,
+        scenario: Scenario,
+        system: System,
+        states: Sequence[_PlayerState],
+        observed: Observed,
+        show: ShowProgress,
+        check: SelfCheck,
     ) -> None:
         self._scenario = scenario
         self._system = system
         self._states = states
         self._observed = observed
         self._show = show
+        self._check = check
+        self._beginning = trio.CancelScope()
         self._start = trio.current_time()
         self._last_due = 0.0
         """When the last turn of the load is due; 0 for turns that are played alone, which wait for no other."""
 
-    async def play(self, arrivals: Iterable[Arrival]) -> None:
+    async def play(self, arrivals: Iterable[Arrival], stop: trio.Event | None, *, fail_fast: bool) -> None:
         load, trouble = self._scenario.load, self._scenario.trouble
         async with trio.open_nursery() as watching:
             for state in self._states:
@@ -126,11 +201,46 @@ class _Run:
             self._start = trio.current_time()
             self._last_due = load.warm_up + load.duration
             self._sample()  # before a first burst, which would be in no rate otherwise
-            watching.start_soon(self._keep_sampling, self._last_due)
+            watching.start_soon(self._keep_sampling, self._last_due, fail_fast)
+            watching.start_soon(self._check.watch)
+            watching.start_soon(self._begin_check, load.warm_up)
+            watching.start_soon(self._probe)
             async with trio.open_nursery() as turns:
-                await self._begin_when_due(arrivals, turns)
+                if stop is not None:
+                    watching.start_soon(self._stop_when, stop, turns.cancel_scope)
+                with self._beginning:
+                    await self._begin_when_due(arrivals, turns)
+            self._check.end()
             self._sample()
             watching.cancel_scope.cancel(reason="all turns are over")
+
+    def _abort(self, reason: str) -> None:
+        """Begin no more turns."""
+        if self._observed.aborted is None and self._now() < self._last_due:
+            self._observed.aborted = reason
+            self._beginning.cancel(reason=reason)
+
+    async def _stop_when(self, stop: trio.Event, turns: trio.CancelScope) -> None:
+        await stop.wait()
+        self._observed.aborted = INTERRUPTED
+        turns.cancel(reason=INTERRUPTED)
+
+    async def _begin_check(self, warm_up: float) -> None:
+        await trio.sleep_until(self._start + warm_up)
+        self._check.begin()
+
+    async def _probe(self) -> None:
+        """Measure round trips, if the system has a probe. One that fails is the last: the players tell why."""
+        try:
+            async with self._system.open_probe() as probe:
+                while probe is not None:
+                    began = trio.current_time()
+                    await probe.ping()
+                    if self._now() >= self._scenario.load.warm_up:
+                        self._observed.round_trips.append(trio.current_time() - began)
+                    await trio.sleep_until(began + _PROBE_EVERY)
+        except FootlightsError as error:
+            self._observed.note_trouble(error)
 
     async def play_one_by_one(self, number: int) -> None:
         trouble = self._scenario.trouble
@@ -155,23 +265,44 @@ class _Run:
                 turns.start_soon(self._cut, arrival.player, arrival.cut_due, name="cut")
 
     async def _play(self, arrival: Arrival) -> None:
-        state = self._states[arrival.player]
+        state, observed, check = self._states[arrival.player], self._observed, self._check
         marks, turn_id, failure = Marks(), None, state.lost
         until = max(arrival.due, self._last_due) + self._scenario.load.patience
+        begun_late, paused = self._now() - arrival.due, check.paused
+        in_time = self._now() <= until
         try:
-            with trio.move_on_at(self._start + until):
-                if failure is None:
-                    turn_id = await state.player.begin_turn(self._scenario.turn.says)
+            if failure is None and in_time:
+                with trio.move_on_at(self._start + until):
+                    turn_id = await state.player.begin_turn(arrival.said)
                     marks = state.of(turn_id)
                     await self._cancel_when_due(arrival, state, turn_id, marks)
                     await marks.is_settled.wait()
-                    failure = state.lost
+                await self._wait_out_pauses(marks, until)
+                failure = state.lost
         except FootlightsError as error:
             failure = error.code
+            observed.note_trouble(error)
+        observed.finished += 1
         if turn_id is not None:
             del state.marks[turn_id]
-        self._observed.tally.add(arrival, marks, failure)
-        self._observed.finished += 1
+        elif failure is None and not (in_time and check.paused - paused < _LONG_PAUSE):
+            check.never_begun += 1  # the harness had no time for it, and not the server
+            return
+        if (record := observed.tally.add(arrival, marks, failure)) is not None:
+            seen = (record.accepted, record.first_token, record.ended, record.committed)
+            late = [check.lateness_at(None if each is None else self._start + each) for each in seen]
+            check.lateness.record(max(begun_late, *late))
+
+    async def _wait_out_pauses(self, marks: Marks, until: float) -> None:
+        """If the harness stood still, the turn gets the time in which it could not be seen."""
+        allowed = 0.0
+        while not marks.is_settled.is_set():
+            await trio.lowlevel.checkpoint()  # so that the watch has noticed a pause that has just ended
+            if self._check.paused <= allowed:
+                return
+            allowed = self._check.paused
+            with trio.move_on_at(self._start + until + allowed):
+                await marks.is_settled.wait()
 
     async def _cancel_when_due(self, arrival: Arrival, state: _PlayerState, turn_id: str, marks: Marks) -> None:
         if arrival.cancel_due is None:
@@ -196,8 +327,12 @@ class _Run:
                 self._observed.events += len(batch)
                 for event in batch:
                     state.of(event.turn_id).see(event, now)
+                    self._observed.delays.note(now, event.mono_ts_ms)
         except FootlightsError as error:
+            self._observed.note_trouble(error)
             state.lose(error.code)
+            if all(each.lost is not None for each in self._states):
+                self._abort(SERVER_GONE)
 
     async def _stall(self, state: _PlayerState) -> None:
         try:
@@ -210,14 +345,27 @@ class _Run:
         except FootlightsError:
             self._observed.turned_away += 1
 
-    async def _keep_sampling(self, total: float) -> None:
+    async def _keep_sampling(self, total: float, fail_fast: bool) -> None:
         while True:
             began = self._now()
             self._sample()
+            if fail_fast and self._is_hopeless():
+                self._abort(HOPELESS)
             warming = began < self._scenario.load.warm_up
             self._show("warming up" if warming else "measuring", min(began, total), total)
             # Sampling takes little of the time, and is rare while turns outlast the load.
             await trio.sleep(max(max(total, began) / _SAMPLES, _PAUSE_PER_SAMPLE * (self._now() - began)))
+
+    def _is_hopeless(self) -> bool:
+        """Whether more turns are over a bound than a target leaves out of all that are planned."""
+        tally = self._observed.tally
+        return any(
+            tally.histograms[target.metric].above(target.at_most_ms / 1e3)
+            > tally.planned * (1 - target.percentile / 100)
+            for target in self._scenario.targets
+            if isinstance(target.metric, Metric) and target.at_most_ms is not None and target.percentile is not None
+            if target.metric is not Metric.INTER_TOKEN
+        )
 
     def _sample(self) -> None:
         seen = self._observed

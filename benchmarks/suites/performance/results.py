@@ -9,7 +9,7 @@ from attrs import asdict, evolve, field, frozen
 
 from footlights_bench.lib.result_file import read_json
 from footlights_bench.scenario.report.text import ms
-from footlights_bench.scenario.result import percentile_name
+from footlights_bench.scenario.verdict import percentile_name
 from suites.lib.figure_file import read_figures
 from suites.lib.report import row
 from suites.performance.suites import Kind, Suite
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RUNS = "runs.json"
-_ONLY_FOR_PLOTS = ("samples", "timelines")
+_ONLY_FOR_PLOTS = ("samples", "timelines", "laps")
 
 
 @frozen(kw_only=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from copy import copy
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from footlights.notebooks.entries import (
     has_agreed,
     host_act,
     kept_notes,
+    notebook_mark,
     notebook_owner,
     waiting_notes,
     with_notes,
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 MAX_OPEN_INDEXES = 256
 """Indexes that are kept in memory; the one that was used least recently is made anew when it is needed."""
 _NOTES_BETWEEN_CHECKPOINTS = 50
+_STEMS = 20_000
+"""Words whose stems are kept, because finding one takes longer than everything else about a word."""
 _DESCRIPTION = (
     "Propose a note to remember after this conversation: one short sentence, about the player or about the world. "
     "The player decides whether it is kept."
@@ -181,31 +184,30 @@ class Notebooks:
         owner = notebook_owner(speaker)
         if owner is None:
             return ()
-        entries = [entry for entry in kept_notes(view, owner) if entry.by == persona]
-        if not entries:
+        mark = notebook_mark(view, owner)
+        if mark is None:
             return ()
         try:
-            index = await self._index(owner, persona, entries)
+            index = await self._index(view, mark, owner, persona)
         except FootlightsError as error:
             log.warning("notes cannot be recalled: %s", error)
             return ()
         found = recall(index, said, half_life=self.limits.half_life, chars=self.limits.recall_chars)
         return tuple(Fact(id_, index.notes[id_]) for id_ in found)
 
-    async def _index(self, owner: str, persona: str, entries: list[NoteEntry]) -> NoteIndex:
-        key, ids = (owner, persona), [entry.note_id for entry in entries]
-        stamp = await self.store.stamp(owner)
-        known, index = self._opened.pop(key, (None, NoteIndex(self._stem)))
-        if known != (stamp, ids):
+    async def _index(self, view: object, mark: object, owner: str, persona: str) -> NoteIndex:
+        key, now = (owner, persona), (await self.store.stamp(owner), mark)
+        made_of, index = self._opened.pop(key, (None, NoteIndex(self._stem)))
+        if made_of != now:
             words = await self.store.read(owner)
-            there = [entry for entry in entries if entry.note_id in words]
+            there = [each for each in kept_notes(view, owner) if each.by == persona and each.note_id in words]
             if list(index.notes.items()) != [(each.note_id, words[each.note_id]) for each in there[: len(index.notes)]]:
                 index = NoteIndex(self._stem)
             for place, each in enumerate(there[len(index.notes) :], 1):
                 index.add(each.note_id, each.number, words[each.note_id])
                 if not place % _NOTES_BETWEEN_CHECKPOINTS:
                     await trio.lowlevel.checkpoint()
-        self._opened[key] = ((stamp, ids), index)
+        self._opened[key] = (now, index)
         while len(self._opened) > MAX_OPEN_INDEXES:
             self._opened.popitem(last=False)
         return index
@@ -315,4 +317,4 @@ def _stemmer(language: str) -> Callable[[str], str]:
     if language not in snowball.algorithms():
         raise RegistrationError(f"The language of notes must be one of {', '.join(snowball.algorithms())}.")
     stem: Callable[[str], str] = snowball.stemmer(language).stemWord
-    return stem
+    return lru_cache(_STEMS)(stem)

@@ -36,6 +36,14 @@ def bench_scenario(
         str | None,
         typer.Option(metavar="URL", help="Measure the server at ws://HOST:PORT instead of a stage in this process."),
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND:WHERE",
+            help="Measure another server: http:URL, openai:URL, agui:URL, sse:URL, or module:name of your own.",
+        ),
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Play it so many times, for `compare`.")] = 1,
     json_path: Annotated[
         Path | None,
         typer.Option(
@@ -51,22 +59,62 @@ def bench_scenario(
             "--html", metavar="FILE", help="Also write a page with plots to this file.", callback=_can_be_written
         ),
     ] = None,
+    junit_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--junit", metavar="FILE", help="Also write the verdicts as JUnit's XML.", callback=_can_be_written
+        ),
+    ] = None,
+    markdown_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--markdown",
+            metavar="FILE",
+            help="Also append the tables to this file, such as the one that a CI names for summaries.",
+            callback=_can_be_written,
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Compare with what --json wrote earlier; fail if it became slower."),
+    ] = None,
+    allow_undecided: Annotated[
+        bool, typer.Option("--allow-undecided", help="Pass if a target has too few turns to be decided.")
+    ] = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="End the run when a target cannot be met any more.")
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="A smoke test of a second or two. Targets are not judged.")
     ] = False,
 ) -> None:
     """Latency under a load that you describe, compared with targets that you set.
 
-    Exits with 1 if a target is missed, and with 2 if the scenario cannot be read or played. The token of the server
-    comes from the environment variable FOOTLIGHTS_TOKEN.
+    Exits with 1 if a target is missed or undecided, or turns failed; with 2 if the scenario cannot be read or played;
+    with 3 if the harness itself was the bottleneck. The token of the server comes from the environment variable
+    FOOTLIGHTS_TOKEN.
     """
-    from footlights_bench.scenario.definition import find_scenario, read_scenario
-    from footlights_bench.scenario.suite import Server, run_scenario
+    from footlights_bench.scenario.compare import compared, read_set, recorded
+    from footlights_bench.scenario.files import find_scenario, read_scenario
+    from footlights_bench.scenario.report.text import table
+    from footlights_bench.scenario.suite import Files, run_scenario
+    from footlights_bench.scenario.systems.choice import choose
 
-    server = None if url is None else Server(url=url, token=os.environ.get(TOKEN_VARIABLE))
+    files = Files(json=json_path, html=html_path, junit=junit_path, markdown=markdown_path)
     with exit_on_refusal():
-        read = read_scenario(find_scenario(scenario))
-        code = run_scenario(read, server, quick=quick, json_path=json_path, html_path=html_path)
+        choice = choose(url, target, os.environ.get(TOKEN_VARIABLE))
+        read = read_scenario(find_scenario(scenario), choice.kind)
+        earlier = None if baseline is None else read_set(baseline)
+        result = run_scenario(read, choice, quick=quick, laps=repeat, fail_fast=fail_fast)
+        comparison = None if earlier is None else compared(earlier, recorded(result))
+        told = "" if comparison is None else comparison.text()
+        # The files come first: a reader of stdout may close the pipe.
+        files.write(result, told)
+        typer.echo("\n\n".join(filter(None, [table(result), told])))
+        code = result.exit_code(allow_undecided=allow_undecided)
+        if comparison is not None and not quick and code == 0:
+            comparison.check_size()
+            code = 1 if comparison.regressions else 0
     raise typer.Exit(code)
 
 
@@ -121,11 +169,24 @@ def bench_attack(
 
 @app.command("compare")
 def bench_compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A file that `scenario --json` wrote.")],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of a later run.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="BEFORE", help="A file that `scenario --json` wrote, or a folder of such files.")
+    ],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of later runs.")],
+    min_effect: Annotated[float, typer.Option(min=0, metavar="PERCENT", help="The smallest change that counts.")] = 5.0,
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit with 1 if it became slower, or if turns failed.")
+    ] = False,
 ) -> None:
-    """The changes between two runs of a scenario, with 95 % confidence intervals."""
-    from footlights_bench.scenario.compare import comparison, read_result
+    """The changes between two sets of runs of a scenario, and which are more than chance.
+
+    A verdict takes at least 4 runs of each, as `scenario --repeat` plays them.
+    """
+    from footlights_bench.scenario.compare import compared, read_set
 
     with exit_on_refusal():
-        typer.echo(comparison(read_result(before), read_result(after)))
+        comparison = compared(read_set(before), read_set(after), min_effect / 100)
+        typer.echo(comparison.text())
+        if fail_on_regression:
+            comparison.check_size()
+    raise typer.Exit(1 if fail_on_regression and comparison.regressions else 0)

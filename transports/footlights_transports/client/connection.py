@@ -204,15 +204,21 @@ async def dial(address: Address, nursery: trio.Nursery, *, in_batches: bool = Fa
         UnsupportedVersion: what answers does not speak our protocol.
         FootlightsError: the server refuses the connection, for this reason.
     """
+    stream, protocol = await upgrade(address, in_batches=in_batches)
+    connection = Connection(stream, protocol, address.silence)
+    nursery.start_soon(connection.run, name="client connection")
+    return connection
+
+
+async def upgrade(address: Address, *, in_batches: bool = False) -> tuple[trio.abc.Stream, WSConnection]:
+    """A stream after the handshake, and its protocol. Raises what `dial` raises."""
     with trio.move_on_after(address.dial_timeout):
         stream = await _open_stream(address)
         try:
-            connection = await _shake_hands(address, stream, in_batches=in_batches)
+            return stream, await _shake_hands(address, stream, in_batches=in_batches)
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
-        nursery.start_soon(connection.run, name="client connection")
-        return connection
     raise ConnectionLost("The server did not answer in time.")
 
 
@@ -227,7 +233,7 @@ async def _open_stream(address: Address) -> trio.abc.Stream:
         raise ConnectionLost("No server answers at that address.") from error
 
 
-async def _shake_hands(address: Address, stream: trio.abc.Stream, *, in_batches: bool) -> Connection:
+async def _shake_hands(address: Address, stream: trio.abc.Stream, *, in_batches: bool) -> WSConnection:
     protocol = WSConnection(ConnectionType.CLIENT)
     status, body = 0, b""
     try:
@@ -239,7 +245,7 @@ async def _shake_hands(address: Address, stream: trio.abc.Stream, *, in_batches:
                     case AcceptConnection(subprotocol=subprotocol):
                         if subprotocol != SUBPROTOCOL:
                             raise UnsupportedVersion(f"The server does not speak {SUBPROTOCOL}.")
-                        return Connection(stream, protocol, address.silence)
+                        return protocol
                     case RejectConnection(status_code=status, has_body=has_body):
                         is_whole = not has_body
                     case RejectData(data=part, body_finished=is_whole):

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 from attrs import asdict
 
 from footlights_bench.scenario.report.plots import event_rate, losses, percentile_curves, queues, throughput, timelines
-from footlights_bench.scenario.report.text import LATENCY_HEADINGS, MET, failures, latency_rows, lateness, verdict_rows
+from footlights_bench.scenario.report.text import (
+    LATENCY_HEADINGS,
+    MET,
+    PART_HEADINGS,
+    TARGET_HEADINGS,
+    latency_rows,
+    lateness,
+    part_rows,
+    played,
+    turns,
+    verdict_rows,
+)
+from footlights_bench.scenario.verdict import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,19 +59,20 @@ def page(result: Result) -> str:
         '<!DOCTYPE html>\n<html xmlns="http://www.w3.org/1999/xhtml" lang="en"><head><meta charset="utf-8"/>'
         f'<meta name="viewport" content="width=device-width"/><title>{name}</title><style>{_STYLE}</style></head>'
         f"<body>{_head(result)}{_targets(result)}{_table(LATENCY_HEADINGS, latency_rows(result))}"
-        f"{_plots(result)}{_facts(result)}</body></html>\n"
+        f"{_table(PART_HEADINGS, part_rows(result))}{_plots(result)}{_facts(result)}</body></html>\n"
     )
 
 
 def _head(result: Result) -> str:
-    load, trouble = result.scenario.load, result.scenario.trouble
+    trouble = result.scenario.trouble
     sentences = [
-        f"{load.sessions:,} players, {load.turns_per_second:g} turns a second ({load.arrivals}), {load.duration:g} s.",
-        f"Measured against {result.system}.",
-        f"{result.turns:,} turns were measured, after {result.in_warm_up:,} to warm up;",
-        f"{result.failed:,} failed{failures(result)}.",
+        f"{played(result)}.",
+        f"Measured against {result.system}: {turns(result)}.",
         f"T{lateness(result)[1:]}.",
+        *(f"{each}." for each in result.warnings),
     ]
+    if result.aborted:
+        sentences.append(f"The run ended before its plan: {result.aborted}.")
     if trouble.cut_share:
         sentences.append(f"{result.cuts:,} connections were cut.")
     if trouble.stalled_clients:
@@ -77,13 +90,17 @@ def _head(result: Result) -> str:
 def _targets(result: Result) -> str:
     if not result.verdicts:
         return ""
-    missed = len(result.missed)
+    missed, undecided = len(result.missed), len(result.undecided)
     verdict = f"{missed} of {len(result.verdicts)} targets missed" if missed else "All targets met"
+    if undecided and not missed:
+        verdict = f"{undecided} of {len(result.verdicts)} targets undecided"
+    if result.is_invalid:
+        verdict = "Invalid: these may be figures of the harness, not of the server"
     if result.failed and not missed:
         verdict += f", though {result.failed:,} turns failed"
-    kind = "bad" if missed or result.failed else "good"
+    kind = "good" if result.exit_code() == 0 and not result.failed else "bad"
     headline = "" if result.quick else f'<p class="verdict {kind}">{verdict}</p>'
-    return headline + _table(("target", "ms", "measured", "met"), verdict_rows(result))
+    return headline + _table(TARGET_HEADINGS, verdict_rows(result))
 
 
 def _plots(result: Result) -> str:
@@ -111,4 +128,4 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return f'<td class="bad">{text}</td>' if text == MET[False] else f"<td>{escape(text)}</td>"
+    return f'<td class="bad">{text}</td>' if text == MET[Standing.MISSED] else f"<td>{escape(text)}</td>"

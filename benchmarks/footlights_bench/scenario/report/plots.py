@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from footlights_bench.scenario.definition import Metric
     from footlights_bench.scenario.histogram import Histogram
-    from footlights_bench.scenario.result import Verdict
     from footlights_bench.scenario.run import Sample
     from footlights_bench.scenario.tally import TurnRecord
+    from footlights_bench.scenario.verdict import Verdict
 
 Point: TypeAlias = tuple[float, float]
 
@@ -67,9 +67,9 @@ def _bounds(metric: Metric, histogram: Histogram, verdicts: Sequence[Verdict]) -
     """The points of the targets of a metric; a target for the maximum is at the end of the curve."""
     for verdict in verdicts:
         # A bound of 0, from a baseline of 0, has no logarithm.
-        if verdict.target.metric is metric and verdict.bound_ms and histogram.count:
+        if verdict.target.metric is metric and verdict.bound and verdict.target.percentile and histogram.count:
             share = min(verdict.target.percentile / 100, 1 - 0.5 / histogram.count)
-            yield -log10(1 - share), log10(verdict.bound_ms)
+            yield -log10(1 - share), log10(verdict.bound)
 
 
 def _curve(histogram: Histogram) -> Iterator[Point]:

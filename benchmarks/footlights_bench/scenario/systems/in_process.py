@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights import BudgetConfig, SideEffects, Tool, open_stage
+from footlights import BudgetConfig, SideEffects, Tool, TurnParams, open_stage
 from footlights.errors import Detached, SessionClosed
 from footlights.events import WarmState
 from footlights_actors import Call, Flood, Pause, ScriptedModel, standard_cast
-from footlights_bench.scenario.definition import SCRIPTED, LedgerKind
+from footlights_bench.scenario.definition import LedgerKind
 from footlights_bench.scenario.systems.protocol import Depths
 from footlights_transports.cli.models.choice import tavern_with
 
@@ -35,8 +35,9 @@ _TOOL = "work"
 class StagePlayer:
     """A client of a session in this process. It resubscribes after a cut, and after the session detached it."""
 
-    def __init__(self, session: InteractionSession, stream: Subscription) -> None:
+    def __init__(self, session: InteractionSession, stream: Subscription, turn: TurnParams | None = None) -> None:
         self._session = session
+        self._turn = turn
         self._stream = stream
         self._reading = trio.CancelScope()
         self._is_cut = False
@@ -72,7 +73,7 @@ class StagePlayer:
 
     async def begin_turn(self, said: str) -> str:
         await trio.lowlevel.checkpoint()
-        return self._session.begin_turn(said)
+        return self._session.begin_turn(said, self._turn)
 
     async def cancel(self, turn_id: str) -> None:
         await trio.lowlevel.checkpoint()
@@ -83,8 +84,8 @@ class StagePlayer:
 
 
 @asynccontextmanager
-async def _open_player(session: InteractionSession) -> AsyncGenerator[StagePlayer]:
-    player = StagePlayer(session, await session.subscribe().__aenter__())
+async def _open_player(session: InteractionSession, turn: TurnParams | None = None) -> AsyncGenerator[StagePlayer]:
+    player = StagePlayer(session, await session.subscribe().__aenter__(), turn)
     try:
         yield player
     finally:
@@ -94,16 +95,22 @@ async def _open_player(session: InteractionSession) -> AsyncGenerator[StagePlaye
 class InProcess:
     """A stage in this process."""
 
-    def __init__(self, stage: Stage) -> None:
+    shares_loop = True
+
+    def __init__(self, stage: Stage, turn: TurnParams | None = None) -> None:
         self.name = "a stage in process"
         self._stage = stage
+        self._turn = turn
 
     @asynccontextmanager
     async def open_player(self) -> AsyncGenerator[StagePlayer]:
         session = self._stage.start()
-        async with _open_player(session) as player:
+        async with _open_player(session, self._turn) as player:
             yield player
         await session.close()
+
+    def open_probe(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
 
     def depths(self) -> Depths:
         now = self._stage.statistics()
@@ -117,12 +124,12 @@ class InProcess:
 @asynccontextmanager
 async def open_in_process(turn: TurnShape) -> AsyncGenerator[InProcess]:
     """Open a stage with the turns of a scenario. Raises `FootlightsError` for an unknown model."""
-    cast = _scripted_cast(turn) if turn.model == SCRIPTED else tavern_with(turn.model, None)
+    cast = _scripted_cast(turn) if turn.model is None else tavern_with(turn.model, None)
     is_durable = turn.ledger is LedgerKind.DURABLE
     with TemporaryDirectory() if is_durable else nullcontext() as folder:
         ledger = None if folder is None else Path(folder) / "scenario.ledger"
         async with open_stage(cast, ledger=ledger) as stage:
-            yield InProcess(stage)
+            yield InProcess(stage, TurnParams(**turn.asked_of_footlights))
 
 
 def _scripted_cast(turn: TurnShape) -> Cast:

@@ -48,12 +48,26 @@ class Player(Client, Protocol):
         ...
 
 
+class Probe(Protocol):
+    """A way to the system and back that only the network and the system's loop can delay."""
+
+    async def ping(self) -> None:
+        """Return when the answer is here. Raises `FootlightsError`."""
+        ...
+
+
 class System(Protocol):
     """The system that is measured."""
 
     name: str
+    shares_loop: bool
+    """Whether it runs in the event loop of the harness."""
 
     def open_player(self) -> AbstractAsyncContextManager[Player]: ...
+
+    def open_probe(self) -> AbstractAsyncContextManager[Probe | None]:
+        """Without a probe, the network and the loop cannot be told apart from the rest."""
+        ...
 
     def depths(self) -> Depths | None:
         """None if the system cannot be seen from inside."""

@@ -1,0 +1,24 @@
+"""Finally: await without a shield, mended."""
+
+import trio
+
+
+async def session(wire: trio.MemorySendChannel[str]) -> None:
+    await wire.send("LOGIN")
+    try:
+        await trio.sleep(0.01)  # the work
+    finally:
+        with trio.move_on_after(1, shield=True):
+            await wire.send("LOGOUT")
+
+
+async def scenario() -> None:
+    wire, server = trio.open_memory_channel[str](10)
+    heard = []
+    with wire, server:
+        try:
+            await session(wire)
+        finally:
+            while server.statistics().current_buffer_used:
+                heard.append(server.receive_nowait())
+            assert heard.count("LOGIN") == heard.count("LOGOUT")

@@ -1,0 +1,19 @@
+"""Swallowed Cancelled, mended."""
+
+import trio
+
+
+async def query(name: str) -> str | None:
+    try:
+        with trio.fail_after(5):
+            await trio.sleep(0.01)  # the round trip
+            return f"address of {name}"
+    except trio.TooSlowError:
+        return None
+
+
+async def scenario() -> None:
+    names = ("a", "b", "c")
+    answers: dict[str, str | None] = {}
+    for name in names:
+        answers[name] = await query(name)
