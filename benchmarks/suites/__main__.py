@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SUITES = {
     "core": "The kernel in process: plain calls, events a second, memory.",
     "authority": "Commits on this disk: rate, latency, and the behaviour of a long ledger.",
+    "cluster": "Worlds in PostgreSQL: commits, compared with those in a file.",
     "world": "Worlds from 1 KB to 100 MB and of odd shapes: commits, latency, bytes, memory, opening again.",
     "models": "A local model: first token and cancel compared with its engine alone, and its effect on the event loop.",
     "embed": "A game loop with a stage on a thread: the effect of streaming turns on frames, and the latency of calls.",

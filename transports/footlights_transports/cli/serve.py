@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from functools import partial
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
+    from footlights.authority.ledger.names import LedgerName
     from footlights_transports.config.config import Config
     from footlights_transports.server.serve import Opened, Server
 
@@ -44,7 +45,8 @@ def serve(
     ledger: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="The ledger file; by default footlights.ledger, or game.ledger for game.toml."
+            metavar="LEDGER",
+            help="The ledger, a file or a URL; by default footlights.ledger, or game.ledger for game.toml.",
         ),
     ] = None,
     trace: Annotated[
@@ -149,9 +151,9 @@ def _say(line: str) -> None:
         typer.echo(line)
 
 
-def _check_folder(ledger: Path) -> None:
+def _check_folder(ledger: LedgerName) -> None:
     """Raises `InvalidCommand`."""
-    if not ledger.parent.is_dir():
+    if isinstance(ledger, Path) and not ledger.parent.is_dir():
         raise InvalidCommand(f"The ledger {ledger} cannot be made: there is no such folder. Make it, or name another.")
 
 
@@ -160,7 +162,7 @@ def _warn_of_world(config: Config) -> None:
     from footlights_transports.cli.ledger.world_patch import is_taken_in
     from footlights_transports.worlds.hosted import world_not_used
 
-    if not config.ledger.exists():
+    if isinstance(config.ledger, Path) and not config.ledger.exists():
         return
     try:
         if not is_taken_in(config.ledger, config.cast.world):
@@ -186,12 +188,13 @@ def summary(config: Config, opened: Opened, file: Path | None = None) -> str:
     secure = "s" if config.tls else ""
     host = f"[{config.host}]" if ":" in config.host else config.host
     http = f"http{secure}://{host}:{opened.http_port}"
+    ledger = config.ledger.absolute() if isinstance(config.ledger, Path) else config.ledger
     rows = {
         **({"Settings": str(file.absolute())} if file else {}),
         "Personas": ", ".join(config.cast.personas),
         "WebSocket": f"ws{secure}://{host}:{opened.ws_port}/v1",
         "HTTP": f"{http}/v1",
-        "Ledger": f"{config.ledger.absolute()} ({'new' if opened.epoch == 1 else 'continued'})",
+        "Ledger": f"{ledger} ({'new' if opened.epoch == 1 else 'continued'})",
         **({"Workers": str(config.workers)} if config.workers > 1 else {}),
         **({"Traces": str(config.trace.absolute())} if config.trace else {}),
     }

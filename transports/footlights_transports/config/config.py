@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
+from footlights.authority.ledger.address import is_url, parse_url
 from footlights.checks import listed
+from footlights.errors import InvalidCommand
 from footlights.limits import Limits
 from footlights_actors.models.local.weights import CACHE_VARIABLE
 from footlights_transports.config.access import load_tls, read_policy, read_tls_files
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from footlights import Cast
+    from footlights.authority.ledger.names import LedgerName
     from footlights_transports.access.policy import AccessPolicy
     from footlights_transports.config.source import KeyPath
     from footlights_transports.views.base.view import View
@@ -44,7 +47,7 @@ class Config:
     host: str
     ws_port: int
     http_port: int
-    ledger: Path
+    ledger: LedgerName
     trace: Path | None
     grace: float
     tls: ssl.SSLContext | None
@@ -186,8 +189,14 @@ def _check_workers(source: Source, server: Mapping[str, Any], *, has_tls: bool) 
         )
 
 
-def _ledger(source: Source, server: Mapping[str, Any]) -> Path:
+def _ledger(source: Source, server: Mapping[str, Any]) -> LedgerName:
     path = ("server", "ledger")
+    if is_url(server["ledger"]):
+        try:
+            return parse_url(server["ledger"])
+        except InvalidCommand as error:
+            source.complain(path, f"is not the URL of a ledger. {error}")
+            return Path("none.ledger")
     if server["ledger"]:
         ledger = source.resolve(path, server["ledger"])
         if is_folder(ledger):

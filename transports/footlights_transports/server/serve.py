@@ -23,6 +23,7 @@ import trio
 from attrs import frozen
 
 from footlights import CommitUnknown, FootlightsError
+from footlights.authority.ledger.names import open_node
 from footlights.failures import leaves
 from footlights_transports.http.server import HttpServer
 from footlights_transports.server.gc_policy import collect_gently
@@ -245,9 +246,9 @@ async def serve(
     connections come from, and `owns` which worlds are this process's.
     """
     metrics = Metrics()
-    with out_of_groups():
+    with out_of_groups(), open_node(config.ledger) as node:
         async with trio.open_nursery() as servers:
-            worlds = HostedWorlds(config, metrics, servers, owns)
+            worlds = HostedWorlds(config, metrics, servers, owns, node)
             main = await worlds.open_main()
             ws, http = await listen(servers, config, worlds, metrics)
             announce(Opened(ws.port, http.port, 0 if main is None else main.access.stage.epoch))
