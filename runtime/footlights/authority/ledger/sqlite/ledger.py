@@ -54,7 +54,9 @@ class SqliteLedger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, connect: Connect = connect) -> None:
-        self._store = SqliteStore(Path(path), connect)
+        self.path = Path(path)
+        """The file, which others may read meanwhile."""
+        self._store = SqliteStore(self.path, connect)
         self._call_lock = trio.Lock()
         self._reader_lock = trio.Lock()
         """Admits one reader at a time to the lock above, so that a commit waits for at most one of many readers."""
