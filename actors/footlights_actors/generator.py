@@ -67,19 +67,19 @@ async def generate(
     if sampling.max_tokens is not None:
         tokens_left = min(budget, sampling.max_tokens)
     may_use_tools = turn.params.mode is Mode.EXECUTION
+    offers = _offers(turn.cast, persona)
     prompt: Prompt = Prompt(
         turn.input,
         system=persona.system,
-        tools=_offers(turn.cast, persona) if may_use_tools else (),
+        tools=offers if may_use_tools else (),
         sampling=sampling,
         max_tokens=tokens_left,
     )
     facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view(), turn.speaker)
     if turn.params.facts:
         facts = (*turn.params.facts, *facts)
-    if turn.mode_decision is not None:
-        told = mode_fact(turn.mode_decision, [each.name for each in _offers(turn.cast, persona)])
-        facts = (told, *facts)
+    if turn.mode_decision is not None or (offers and not may_use_tools):
+        facts = (mode_fact(turn.mode_decision, [each.name for each in offers]), *facts)
     if turn.params.approvals:
         facts = (*_answers(turn, services.committed_world.view()), *facts)
     for tool_round in count(1):

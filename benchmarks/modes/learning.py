@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ROUNDS = 25
-_COST = 0.01
+_COST = 0.005
 """What an example on the wrong side costs. A low cost forgives more."""
 _SCALE = 1_000
 

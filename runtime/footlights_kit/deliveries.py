@@ -9,7 +9,8 @@ end of each such scope is observed. Two things are judged without an assert:
   its cleanup awaits without a shield. What closes itself whatever happens is in order (`aclose`, `__aexit__`), and so
   is a bare checkpoint, which loses nothing.
 
-It costs nothing before a strike: the hooks are installed by the first one.
+It costs nothing before a strike: the hooks are installed by the first one. Where tasks were is noted only in detail,
+in which a case that failed is run again; otherwise every cleanup that is cancelled again is suspected.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ import trio
 from attrs import Factory, define
 
 from footlights_kit.places import Waiting
-from footlights_kit.trio_hooks import is_cancelled, pending_cancel, scopes_around, watched_scopes
+from footlights_kit.trio_hooks import is_cancelled, is_reached, pending_cancel, scopes_around, watched_scopes
 from footlights_kit.verdicts import CancelSwallowed, CleanupCut
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator
 
 _HARMLESS = frozenset({"aclose", "aclose_forcefully", "__aexit__", "checkpoint", "checkpoint_if_cancelled"})
+_NONE: frozenset[trio.CancelScope] = frozenset()
 
 
 @define(eq=False)
@@ -35,13 +37,15 @@ class _Struck:
     """A scope that a strike cancelled."""
 
     scope: trio.CancelScope
-    delivered: dict[trio.lowlevel.Task, Waiting] = Factory(dict[trio.lowlevel.Task, Waiting])
+    delivered: dict[trio.lowlevel.Task, Waiting | None] = Factory(dict[trio.lowlevel.Task, "Waiting | None"])
+    """Where each task got it, in detail."""
 
 
 @define(eq=False)
 class Deliveries:
     """The deliveries of one run. `findings` has what was wrong, in the order in which it happened."""
 
+    in_detail: bool = False
     watched: list[_Struck] = Factory(list[_Struck])
     findings: list[AssertionError] = Factory(list[AssertionError])
     _suspected: set[trio.lowlevel.Task] = Factory(set[trio.lowlevel.Task])
@@ -50,15 +54,16 @@ class Deliveries:
     @contextmanager
     def noting(self, tasks: Collection[trio.lowlevel.Task]) -> Generator[list[trio.lowlevel.Task]]:
         """Around a strike: note the scopes that it cancels, and the tasks that it reached, in the list."""
-        before = {task: set(_cancelled_scopes(task)) for task in tasks}
+        before = {task: set(_cancelled_scopes(task)) if is_reached(task) else _NONE for task in tasks}
         reached: list[trio.lowlevel.Task] = []
         yield reached
         for task, old in before.items():
-            new = [scope for scope in _cancelled_scopes(task) if scope not in old]
-            if new and not old:
-                reached.append(task)
-            for scope in new:
-                self._watch(scope)
+            if is_reached(task):
+                new = [scope for scope in _cancelled_scopes(task) if scope not in old]
+                if not old:
+                    reached.append(task)
+                for scope in new:
+                    self._watch(scope)
 
     def before_step(self, task: trio.lowlevel.Task, label: str) -> None:
         """A step that may begin with a Cancelled."""
@@ -68,18 +73,23 @@ class Deliveries:
         if all(task in struck.delivered for struck in self.watched) and task in self._suspected:
             return  # a loop that goes on and on
         around = set(scopes_around(task))
-        here: Waiting | None = None
         for struck in self.watched:
             if struck.scope in around:
-                here = here or Waiting.of(task, label)
-                first = struck.delivered.setdefault(task, here)
-                if first.own != here.own and task not in self._suspected and not _is_harmless(here):
-                    self._suspected.add(task)
-                    trio.lowlevel.add_instrument(_Interrupted(self.findings, error, first, here))
+                if task not in struck.delivered:
+                    struck.delivered[task] = Waiting.of(task, label) if self.in_detail else None
+                elif task not in self._suspected:
+                    self._suspect(task, struck.delivered[task], Waiting.of(task, label), error)
+
+    def _suspect(self, task: trio.lowlevel.Task, first: Waiting | None, second: Waiting, error: trio.Cancelled) -> None:
+        is_harmless = second.awaited is not None and second.awaited.code.co_name in _HARMLESS
+        if not is_harmless and (first is None or first.own != second.own):
+            self._suspected.add(task)
+            trio.lowlevel.add_instrument(_Interrupted(self.findings, error, first, second))
 
     def first_places(self) -> dict[str, Waiting]:
         """Where each task, by its label, got its first Cancelled."""
-        return {each.task: each for struck in reversed(self.watched) for each in struck.delivered.values()}
+        places = (each for struck in reversed(self.watched) for each in struck.delivered.values())
+        return {each.task: each for each in places if each is not None}
 
     def close(self) -> None:
         """The run has ended."""
@@ -96,7 +106,7 @@ class Deliveries:
             return
         for struck in self.watched:
             if struck.scope is scope and struck.delivered:
-                places = "; ".join(map(str, struck.delivered.values()))
+                places = "; ".join(map(str, filter(None, struck.delivered.values())))
                 self.findings.append(CancelSwallowed(f"Cancelled was delivered, and never left the scope: {places}"))
 
 
@@ -106,7 +116,9 @@ class _Interrupted(trio.abc.Instrument):
     Only then is the first one the context of the second, and that is known only once the second has been raised.
     """
 
-    def __init__(self, findings: list[AssertionError], error: trio.Cancelled, first: Waiting, second: Waiting) -> None:
+    def __init__(
+        self, findings: list[AssertionError], error: trio.Cancelled, first: Waiting | None, second: Waiting
+    ) -> None:
         self._findings = findings
         self._error: BaseException | None = error
         self._first = first
@@ -118,15 +130,12 @@ class _Interrupted(trio.abc.Instrument):
         while error is not None and not isinstance(error := error.__context__, trio.Cancelled):
             pass
         if error is not None:
+            where = "before" if self._first is None else self._first.where
             self._findings.append(
-                CleanupCut(f"cleanup without a shield: {self._second}. The first Cancelled came {self._first.where}")
+                CleanupCut(f"cleanup without a shield: {self._second}. The first Cancelled came {where}")
             )
         self._error = error = None  # it would keep the frames alive
 
 
 def _cancelled_scopes(task: trio.lowlevel.Task) -> Iterator[trio.CancelScope]:
     return filter(is_cancelled, scopes_around(task))
-
-
-def _is_harmless(waiting: Waiting) -> bool:
-    return waiting.awaited is not None and waiting.awaited.code.co_name in _HARMLESS

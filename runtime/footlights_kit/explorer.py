@@ -35,7 +35,7 @@ from footlights_kit.report import divergence, replay_line, verdict
 from footlights_kit.selfcheck import check_hooks
 from footlights_kit.trial import Case, Run, Scenario, perform
 from footlights_kit.trio_hooks import collected_between_runs
-from footlights_kit.verdicts import Diverged, ExplorationFailed, ResourcesLeaked, leaves
+from footlights_kit.verdicts import CleanupCut, Diverged, ExplorationFailed, ResourcesLeaked, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -254,9 +254,11 @@ class Explorer:
         on_point: Callable[[Sequence[Waiting]], object] | None = None,
     ) -> Run:
         run = self._perform_once(case, expected, on_point)
-        if any(isinstance(error, ResourcesLeaked) for error in run.errors):
-            # What the first run of a process opens for good is no leak.
-            run = self._perform_once(case, expected, on_point)
+        if run.errors:
+            # Again, in detail. What is opened once for good is no leak, and not all that looks cut is cut.
+            again = self._perform_once(case, expected, on_point, in_detail=True)
+            if again.errors or all(isinstance(error, CleanupCut | ResourcesLeaked) for error in run.errors):
+                return again
         return run
 
     def _perform_once(
@@ -264,6 +266,8 @@ class Explorer:
         case: Case,
         expected: Sequence[Moment],
         on_point: Callable[[Sequence[Waiting]], object] | None,
+        *,
+        in_detail: bool = False,
     ) -> Run:
         self._runs += 1
         self._leaks.begin()
@@ -276,6 +280,7 @@ class Explorer:
                 on_point=on_point,
                 leaks=self._leaks,
                 raising=self._raising,
+                in_detail=in_detail,
             )
         except BaseException as error:  # a boundary: only KeyboardInterrupt and SystemExit leave a run
             if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves(error)):

@@ -64,7 +64,8 @@ class Strike:
     """A cancel at a point, and where the tasks were that it reached."""
 
     point: Point
-    reached: tuple[Waiting, ...] = ()
+    reached: tuple[Waiting, ...] | None = None
+    """None if the run was not made in detail."""
 
 
 @define
@@ -213,7 +214,8 @@ class Points(trio.abc.Instrument):
         except BaseException as error:  # noqa: BLE001 - a boundary: trio would only log it
             self.fail(error)
         else:
-            strike.reached = tuple(Waiting.of(task, self._tasks[task].label) for task in reached)
+            if self.deliveries.in_detail:
+                strike.reached = tuple(Waiting.of(task, self._tasks[task].label) for task in reached)
 
     def _runaway(self) -> Runaway:
         task, tracked = max(self._tasks.items(), key=lambda each: each[1].steps)

@@ -46,8 +46,9 @@ def _raised(error: BaseException) -> str | None:
 def _struck(run: Run) -> Iterator[str]:
     for strike in run.strikes:
         prefix = f"  point {strike.point.index}: " if len(run.strikes) > 1 else "  "
-        yield from (prefix + each for each in _listed(strike.reached) or ["no task was reached"])
-    was = {each.task: each.where for strike in run.strikes for each in strike.reached}
+        if strike.reached is not None:
+            yield from (prefix + each for each in _listed(strike.reached) or ["no task was reached"])
+    was = {each.task: each.where for strike in run.strikes for each in strike.reached or ()}
     elsewhere = [each for each in run.delivered.values() if was.get(each.task) != each.where]
     yield from (f"  Cancelled in {each}" for each in _listed(elsewhere))
 

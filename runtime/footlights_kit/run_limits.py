@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _POLL = 0.001
 """Real seconds between two polls, when a run waits only for sockets."""
 
+_STEPS_TO_END = 1000
+"""Steps that a run may take after it was cancelled because it had taken too many."""
+
 _MAX_THROWS = 50
 """Number of times that the failure is thrown into a deadlocked run before the loop is broken off."""
 
@@ -49,7 +52,7 @@ class Endings(trio.abc.Instrument):
         points = self._points
         if self._broken:
             return
-        if points.steps > 2 * points.limits.max_points:
+        if points.steps > points.limits.max_points + _STEPS_TO_END:
             self._break()
             return
         self._check_grace()

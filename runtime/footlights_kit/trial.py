@@ -125,9 +125,11 @@ def perform(
     on_point: Callable[[Sequence[Waiting]], object] | None = None,
     leaks: Leaks | None = None,
     raising: Raising | None = None,
+    in_detail: bool = False,
 ) -> Run:
     """Run one case of `scenario`. A KeyboardInterrupt passes, unless it was to be raised."""
     points = Points(limits, case.points, expected, on_point, counts_steps=raising is None)
+    points.deliveries.in_detail = in_detail
     endings = Endings(points)
     raised: BaseException | None = None
     tracing = nullcontext() if raising is None else raising.tracing(points)

@@ -128,6 +128,11 @@ def scopes_around(task: trio.lowlevel.Task) -> Iterator[trio.CancelScope]:
         status = None if scope.shield else _attribute(status, "_parent")
 
 
+def is_reached(task: trio.lowlevel.Task) -> bool:
+    """Whether a cancelled scope reaches this task."""
+    return bool(_attribute(_attribute(task, "_cancel_status"), "effectively_cancelled"))
+
+
 def is_cancelled(scope: trio.CancelScope) -> bool:
     """`scope.cancel_called`, which looks at the clock and may cancel the scope itself."""
     return bool(_attribute(scope, "_cancel_called"))

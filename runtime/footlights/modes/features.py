@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from footlights.modes.lexicon import COURTESY, class_of
 from footlights.modes.words import COMMA, MARKS
 
 if TYPE_CHECKING:
@@ -36,15 +37,17 @@ def clauses(sentence: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def features(said: Sequence[Sequence[str]], common: Collection[str]) -> set[str]:
     """The names of the features of these clauses. `common` are words that occur whatever the subject is.
 
-    `word`, `two words`: what is said, `^` and `$` being the ends. `~you *ed`: the same with the end of every other word
-    behind a star. `@could me`: how a clause begins, and a common word of it. `+<sim`: the letters of a word that is not
-    common. `^+simu`: the letters at the beginning. `=7`: the length of a clause. `#2`: how many clauses. What begins
-    with `.` is said in the last clause.
+    `word`, `two words`: what is said, `^` and `$` being the ends. `~you &do *ed`: the same with the class of every
+    other word, or its end behind a star. `%you &do *`: without the end. `@could me`: how a clause begins, and a common
+    word of it. `!&do the`: how it begins after courtesies. `+<sim`: the letters of a word that is not common. `^+simu`:
+    the letters at the beginning. `=7`: the length of a clause. `#2`: how many clauses. What begins with `.` is said in
+    the last clause.
     """
     found = {f"#{min(len(said), 4)}"}
     for clause in said:
         words, shape = ["^", *clause, "$"], ["^", *(_shape(word, common) for word in clause), "$"]
-        found |= _pairs(words, shape)
+        begins = _begins(clause, common)
+        found |= _pairs(words, shape) | begins
         found.update(
             [f"@{shape[1][:1] if shape[1][0] == '*' else shape[1]} {word}" for word in shape if word[0] != "*"]
         )
@@ -58,18 +61,38 @@ def features(said: Sequence[Sequence[str]], common: Collection[str]) -> set[str]
         if names and names[0] not in common:
             found.add(f"^+{names[0][:4]}")
         if clause is said[-1]:
-            found.update(["." + each for each in _pairs(words, shape)])
+            found.update(["." + each for each in _pairs(words, shape) | begins])
     return found
 
 
 def _pairs(words: Sequence[str], shape: Sequence[str]) -> set[str]:
     found = {*words, *map(" ".join, pairwise(words))}
-    for size in (1, 2, 3):
-        found.update(["~" + " ".join(shape[place : place + size]) for place in range(len(shape) - size + 1)])
+    bare = ["*" if each[0] == "*" else each for each in shape]
+    for mark, shown in (("~", shape), ("%", bare)):
+        for size in (1, 2, 3):
+            found.update([mark + " ".join(shown[place : place + size]) for place in range(len(shown) - size + 1)])
     return found
+
+
+def _begins(clause: Sequence[str], common: Collection[str]) -> set[str]:
+    """How a clause begins after words of courtesy, and whether it asks."""
+    left = (word for word in clause if word != COMMA and class_of(word) != COURTESY)
+    first, second = (_kind(word, common) for word in (next(left, "$"), next(left, "$")))
+    return {f"!{first}", f"!{first} {second}", f"!{first}{'?' * ('?' in clause)}"}
+
+
+def _kind(word: str, common: Collection[str]) -> str:
+    """The class of a word, or a common word itself."""
+    known = class_of(word)
+    if known:
+        return f"&{known}"
+    return word if word in common or word in MARKS or word == "$" else "*"
 
 
 def _shape(word: str, common: Collection[str]) -> str:
     if word in common or word in MARKS:
         return word
+    known = class_of(word)
+    if known:
+        return f"&{known}"
     return "*" + word[-2:] if len(word) > 3 else "*"

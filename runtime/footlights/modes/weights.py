@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from math import isqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -37,9 +38,13 @@ class Weights:
     """By feature, the line of its weight for work."""
 
     def score(self, said: Sequence[Sequence[str]]) -> tuple[int, set[str]]:
-        """How far these clauses are from chat, and their features. A long message needs more than a short one."""
+        """How far these clauses are from chat, or the last of them alone, and the features that say so.
+
+        A long message needs more than a short one.
+        """
         found = features(said, self.common)
-        return self._sum(WORK, found) - self.threshold, found
+        last = features(said[-1:], self.common) if len(said) > 1 else found
+        return max(((self._sum(WORK, each) - self.threshold, each) for each in (found, last)), key=itemgetter(0))
 
     def _sum(self, of: str, found: set[str]) -> int:
         known = [weight for each in found if (weight := self.of[of].get(each))]

@@ -13,7 +13,7 @@ from footlights.redaction.numbers import (
     is_phone,
     is_public_address,
 )
-from footlights.redaction.secret_fields import is_placeholder
+from footlights.redaction.placeholders import is_placeholder
 
 _ALGORITHM = re.compile(
     r"(?i)(?:sha|md|base|bcrypt|argon|scrypt|pbkdf|utf|aes|rsa|hmac|v?\d+\.|python|http|oauth|ipv)[-_]?\d*"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
 
+from footlights.redaction.placeholders import is_placeholder
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -41,42 +43,18 @@ _ELEMENT = re.compile(
     r"<([A-Za-z_][\w.:-]{0,127})(?:\s[^<>]{0,512})?>(<!\[CDATA\[[\s\S]*?(?:\]\]>|\Z)|\s*+[^<\s][^<]*+)"
 )
 _WHOLE_LINES = ("authorization", "cookie")
+_HARMLESS_COOKIE = re.compile(
+    r"(?i)(?:\s*(?:theme|lang|language|locale|currency|tz|timezone|consent|path|domain|samesite|max-age|expires|secure"
+    r"|httponly)(?:=[^;]{0,40})?(?:;|\Z))+"
+)
+"""Preferences, which are no secrets."""
 _SCHEME = re.compile(
     r"(?i)[\"' ]*(?:(?:bearer|basic|digest|token|negotiate|(?:api-?)?key|aws\S*|ntlm|hawk|oauth|mac|signature|dpop)\b"
     r"|\S+(?:\s+\S*\d\S*)?[\s\"']*\Z)"
 )
 """Beginning of a credential in an Authorization header, and not of a sentence."""
 
-_PLACEHOLDER = re.compile(
-    r"(?i)[\s\"'`]*(?:null|none|nil|true|false|undefined|required|optional|hidden|empty|unset|n/a|secret|pass(?:word|wd)?"
-    r"|postgres|guest|change[-_ ]?(?:me|it)\S*|(?:your|my|the|insert|enter|replace)[-_ ].*|(?:not|no)-\w+"
-    r"|example\S*|placeholder|(?:process|import\.meta|os)\.env\S*"
-    r"|[*x.•█?_…-]{3,}|[-?*.={]|[\[<({]*(?:redacted|hidden|masked|secret|password|token)[\]>)}]*|<[^<>]*[ _-][^<>]*>"
-    r"|<(?:your|my|the|insert|enter)\b.*|<%.*|!\w+ .*|\d+(?:-\d+)?\s?(?:char|zeich|caract|sign).*"
-    r"|\*\*.*|\w{2,12}[-_]?\.\.\..*|\$[{(].*|\{\{.*|%\(.*|\$\w+|[\w.]{2,60}[(\[].*"
-    r"|\{\s*[\"']?\$?(?:type|ref|description)\b[\s\S]*|(?:int|str|string|bool|boolean|bytes|float|number|object|any|list|dict|text|varchar|uuid)\b.*|)[\s\"'`\])},;:.]*"
-    r"|(?-i:[\"'`]?(?:[Bb]earer )?(?:[A-Z]{2,}(?:_[A-Z]+)*|[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}"
-    r"|(?:self|this|cls|req|request|res|response|session|config|settings|args|options|params|props|user|app|state|event|ctx)"
-    r"(?:\.[A-Za-z_]+)+)[\"'`]?(?:[\s\])},;:.].*)?)"
-)
-"""What stands for a secret, as in documentation and in programs."""
-_PROSE = re.compile(
-    r"(?i)\b(?:must|should|shall|may|is|are|was|were|be|at|the|your|you|to|of|in|on|for|with|this|that|it|we|from|by|as|if"
-    r"|when|no|all|any|not|can|cannot|will|has|have|or|and|least|only|der|die|das|und|ist|nicht|muss|wird|le|la|les|des|est"
-    r"|pas|doit|el|los|una|que)\b"
-)
-_CJK = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
-"""A sentence, in a value: passwords are typed in letters that every keyboard has."""
 _WORDS = re.compile(r"[A-Za-z]+[ ,][A-Za-z ,.;'-]+|inherit")
-_AFTER_SCHEME = re.compile(r"(?i)\A(?:bearer|basic|token)\s+")
-_NO_PROSE = re.compile(r"\d[A-Za-z]|[A-Za-z]\d|[#$%&*+<>=@^~]")
-
-
-def is_placeholder(value: str, *, is_quoted: bool = False) -> bool:
-    """Whether a value stands for a secret and is none: `null`, `****`, `<your key>`, `${TOKEN}`, `os.environ[...]`."""
-    value = _AFTER_SCHEME.sub("", value[:256])
-    is_prose = not is_quoted and value.count(" ") > 1 and _PROSE.search(value) and not _NO_PROSE.search(value)
-    return bool(is_prose) or _CJK.search(value) is not None or _PLACEHOLDER.fullmatch(value) is not None
 
 
 def plain(name: str) -> str:
@@ -146,7 +124,7 @@ class SecretFields:
         if name.endswith("authorization"):
             return _SCHEME.match(found) is not None
         if name.endswith(("cookie", "cookies")):
-            return "=" in found or " " not in found
+            return ("=" in found or " " not in found) and not _HARMLESS_COOKIE.fullmatch(found)
         if name.endswith("token") and found.isdecimal():
             return len(found) > 4
         return not (name.endswith(("secret", "secrets", "credentials")) and _WORDS.fullmatch(found))

@@ -82,6 +82,24 @@ def tools_of(events: list[StreamEvent]) -> list[str]:
 # -- work
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Is there anything in the repository about reminders?",
+        "Plot adherence by week for both arms",
+        "What do we have in the archive on onboarding?",
+    ],
+)
+async def test_a_question_that_needs_a_search_and_an_order_without_its_words_are_worked_on(
+    said: str, quiet_clock: MockClock
+) -> None:
+    assert tools_of(await asked(said))
+
+
+async def test_who_asks_what_it_can_do_is_told(quiet_clock: MockClock) -> None:
+    assert text_of(await asked("What can you do?", CHAT)).startswith("I can search the documents, and simulate")
+
+
 @pytest.mark.shows("narration-25", "narration-26")
 async def test_search_and_simulation_are_two_steps_and_then_a_result(quiet_clock: MockClock) -> None:
     events = await asked(BOTH)

@@ -133,6 +133,18 @@ async def test_a_tool_that_a_persona_may_not_use_does_not_exist_for_it() -> None
     assert only(events, TurnFinal).text == "There is no such tool."
 
 
+async def test_a_model_that_may_not_use_its_tools_in_a_chat_is_told_so() -> None:
+    listener = Listener()
+    cast = standard_cast(listener, tools=[slow_tool(0)])
+    for mode in (Mode.CHAT, Mode.EXECUTION):
+        await one_turn(cast, "Simulate 12 weeks.", TurnParams(mode=mode))
+    chat, execution = listener.told
+    assert chat.system.endswith(
+        "This turn: chat. Nothing was run, and nothing can be. With leave you could use: slow. Claim no results."
+    )
+    assert ([each.name for each in execution.tools], "This turn" in execution.system) == (["slow"], False)
+
+
 @pytest.mark.parametrize(
     "persona", [Persona(models=("nobody",)), Persona(tools=frozenset({"nothing"}))], ids=["model", "tool"]
 )

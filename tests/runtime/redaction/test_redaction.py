@@ -99,6 +99,19 @@ SECRETS = [
     ('"secrets": {"a": "b"}, 1', '"secrets": "[redacted]", 1'),
     ("Bearer abcdefghijklmnopqrstuvwxyz", "Bearer [redacted]"),
     ("bearer abcdeFgh", "bearer [redacted]"),
+    ("password: sunshine", "password: [redacted]"),
+    ("password for prod: m00nl1ght#7", "password for prod: [redacted]"),
+    ("verification code: 77 41 09", "verification code: [redacted]"),
+    ("NRAK-" + "5CB0H072O8HEFCE3T78ERHZTQ3T", "[redacted]"),
+    ("pat4jmPbV1F9uMDiD." + "72b005d284ba6492" * 4, "[redacted]"),
+    ("pwd = letmein!", "pwd = [redacted]"),
+    ('{"password": "letmein"}', '{"password": "[redacted]"}'),
+    ("Kennwort: geheim99", "Kennwort: [redacted]"),
+    ("contraseña: perro123", "contraseña: [redacted]"),
+    ("password: valid hunter2", "password: [redacted]"),
+    ("secret: at noon7", "secret: [redacted]"),
+    ("Set-Cookie: theme=dark; sid=abc12", "Set-Cookie: [redacted]"),
+    ("deploy key: k9-lima", "deploy key: [redacted]"),
 ]
 
 HARMLESS = [
@@ -117,6 +130,33 @@ HARMLESS = [
     *("tokens used: 12", "<max_tokens>512</max_tokens>", "<token></token>", "<b>token</b>", "basic responsibilities"),
     *("https://example.org:8080/a@b", "12:555-123-4567", "token:\nnext line", "ratio 4:3, 16:9"),
     *("someone@home", "sk-ip", "phone 12", "a risk-management-plan-for-everyone"),
+    *("password: expired", "Password: incorrect, try again", "api key: see 1Password", "password: (unchanged)"),
+    *("authorization: pending", "credentials: missing", 'fetch(url, {credentials: "include"})', "cookie: expired"),
+    *("Set-Cookie: theme=dark; Path=/", "Cookie: lang=en", "App key: F5 to refresh", "deploy key: read-only"),
+    *("recovery key: not set", "passphrase: (empty)", "Mot de passe : oublié ?", "Passwort: mindestens 10 Zeichen"),
+    *("Contraseña: debe tener 8 caracteres", "senha: esqueceu?", "wachtwoord: vergeten", "password: sent separately"),
+    *(
+        "token: valid until Friday",
+        "Token: revoked",
+        '{"password": "This field is required."}',
+        'password: "can\'t be blank"',
+    ),
+    *(
+        "PASSWORD=<set in the CI settings>",
+        "secret: /etc/ssl/private",
+        "private_key = ~/.ssh/id_rsa",
+        "access key: Alt+P",
+    ),
+    *("encryption key: AES-256", "Signing key: RS256", "const token = await auth.getIdToken();"),
+    "The order number is 4539578763621486 and it shipped today.",
+    "Your code compiles in 123456 ms.",
+    *(
+        "Password rules: 8-64 characters",
+        "password reset link: https://x.example/1",
+        "Password policy: rotate every 60d",
+    ),
+    "The security code: 12.11.2025",
+    "call +1 800 555 0199 free",
 ]
 
 

@@ -61,6 +61,7 @@ def _begin_of_name(fact: str) -> str:
 
 _OFFER = "I can search the documents, and simulate a cohort. Tell me which, and of what."
 _MEANINGS = {
+    r"\bwhat (can|do) you\b": _OFFER,
     r"\bcohorts?\b": "A cohort is a group of people who begin together and are followed for the same number of weeks.",
     r"\bsimulat(e|es|ed|ing|ion|ions)\b": "A simulation follows invented people week by week. The same seed gives the "
     "same people, and it is no evidence about real ones.",
@@ -131,7 +132,10 @@ def _listed(items: Sequence[str]) -> str:
 
 
 _SEARCH = r"\b(?:search|find|look (?:up|for|into|through)|retrieve|consult)\b"
-_WORK = rf"{_SEARCH}|\b(?:documents?|simulat|cohort|run|evaluat|analy[sz]e|compare|generate|do it|go ahead)"
+_WORK = (
+    rf"{_SEARCH}|\b(?:documents?|repositor|archive|simulat|cohort|adherence|dropout|arms?\b|plot|run|evaluat|analy[sz]e"
+    r"|compare|generate|do it|go ahead)"
+)
 """What a request for its work has in it, whatever else it says."""
 _PARTS = re.compile(rf"(?={_SEARCH}|\b(?:simulate|run|generate|evaluate)\b)")
 _ASKING = re.compile(rf"{_SEARCH}|\b(?:please|the|documents?|for|and|then)\b")

@@ -184,9 +184,27 @@ def test_a_plan_names_the_activities() -> None:
             "simulate",
             "evaluate",
         ): f"The agent will search, simulate and evaluate, with {both}, and then answer.",
-        ("tool",): f"The agent has no tool that is made to use a tool. It may use {both}, and then answer.",
-        ("divine",): f"The agent has no tool that is made to divine. It may use {both}, and then answer.",
+        ("tool",): f"The agent may use {both}, and then answer.",
+        ("divine",): f"The agent has no tool that is described as one to divine. It may use {both}, and then answer.",
     }
+
+
+@pytest.mark.parametrize(
+    ("activity", "tools", "fits"),
+    [
+        ("search", {"find_book": "Find a book in the catalogue."}, True),
+        ("search", {"publish": "Publish research about readers."}, False),
+        ("evaluate", {"compare_arms": "Compare two arms."}, True),
+        ("generate", {"report": "Write a report."}, True),
+        ("delete", {"purge": "Remove old runs."}, True),
+        ("delete", {"search_documents": "Search the documents."}, False),
+    ],
+)
+def test_a_plan_finds_the_tools_that_are_described_as_what_is_asked_for(
+    activity: str, tools: dict[str, str], *, fits: bool
+) -> None:
+    plan = run_of(TurnFinal(""), OK, tools=tools, decision=decided(activities=(activity,)))[1]["content"]
+    assert ("no tool that is described as one to" not in plan) is fits
 
 
 def test_a_plan_that_cannot_be_carried_out_says_so() -> None:

@@ -6,6 +6,7 @@ model can get into them. The answer is the model's text and is not made here.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from footlights.authority.approval_news import ApprovalState
@@ -52,7 +53,17 @@ _ACTIVITIES: Mapping[str, str] = {
     Activity.UNNAMED: "run something",
 }
 """Phrases for activities whose names are not verbs."""
-_STEMS: Mapping[str, str] = {Activity.CHANGE: "chang", Activity.DELETE: "delet"}
+_STEMS: Mapping[str, str] = {
+    Activity.SEARCH: "search|find|look|read|retriev|fetch|list",
+    Activity.SIMULATE: "simulat",
+    Activity.EVALUATE: "evaluat|analy|compar|measur|assess|estimat|calculat|plot",
+    Activity.GENERATE: "generat|creat|make|write|draw|build|produc",
+    Activity.CHANGE: "chang|set|updat|edit|modif|add|mov|renam",
+    Activity.DELETE: "delet|remov|drop|eras|purg|clear|cancel",
+}
+"""How the words begin by which a tool says that it does such work."""
+_ENDS = r"(?:e|s|es|ed|ing|ion|ions|y|ies|al|se|ze|sis)?(?![^\W_])"
+"""How they end."""
 
 _PURPOSE = "To carry out a part of the request."
 
@@ -117,9 +128,12 @@ def plan(decision: ModeDecision, agent: str | None, tools: Mapping[str, str]) ->
         return f"{who} has no tools, so {cannot}. It will answer in words."
     if work is None:
         return f"{who} will prepare an answer. If a tool is run, it is shown as a step."
+    may_use = f"may use {_listed(map(label, tools))}, and then answer."
+    if {*decision.intent.activities} <= {Activity.TOOL, Activity.UNNAMED}:
+        return f"{who} {may_use}"
     fitting = _fitting(decision, tools)
     if not fitting:
-        return f"{who} has no tool that is made to {work}. It may use {_listed(map(label, tools))}, and then answer."
+        return f"{who} has no tool that is described as one to {work}. It {may_use}"
     choice = ", whichever is chosen" if decision.confirmation is Confirmation.DIFFERENT_PATHS else ""
     return f"{who} will {work}{choice}, with {_listed(map(label, fitting))}, and then answer."
 
@@ -142,9 +156,12 @@ def denied(decision: ModeDecision, tools: Mapping[str, str]) -> str:
 
 def _fitting(decision: ModeDecision, tools: Mapping[str, str]) -> list[str]:
     """The tools whose names or descriptions speak of what was asked for."""
-    asked = [each for each in decision.intent.activities if each not in _ACTIVITIES or each in _STEMS]
-    stems = [_STEMS.get(each, each.rstrip("e")) for each in asked]
-    return [name for name, about in tools.items() if any(stem in f"{name} {about}".casefold() for stem in stems)]
+    stems = "|".join(_STEMS.get(each, re.escape(each)) for each in decision.intent.activities)
+    return [
+        name
+        for name, about in tools.items()
+        if re.search(rf"(?<![^\W_])(?:{stems}){_ENDS}", f"{name} {about}".casefold())
+    ]
 
 
 def _in_sentence(text: str) -> str:

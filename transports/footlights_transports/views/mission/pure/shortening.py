@@ -3,7 +3,7 @@
 A text is cut after whole sentences, or after a clause of its first sentence that stands alone. It is never cut before
 words that limit what was said: of "Open the door only after the alarm has stopped." nothing is left but the whole.
 Such a word counts wherever it stands in the rest of a line, and at the beginning of the next line, which says something
-else. Limiting words of six languages are known; a word that limits in one of them counts in all.
+else. Limiting words of seven languages are known, and the `t` of "isn't"; a word of one language counts in all.
 """
 
 from __future__ import annotations
@@ -21,19 +21,24 @@ _WORD = re.compile(r"[^\W\d_]+")
 _LIMITS = frozenset(
     _WORD.findall(
         """
-        after although before but else except however if instead neither never no nor not only once or otherwise
-        provided than though till unless until when while without yet
+        after although before but cancel cannot correction disregard else except false first however if ignore
+        instead lest neither never no nobody none nor not nothing once only or otherwise pending provided rather
+        still t than though till unless until wait when while without wrong yet
 
-        aber außer bevor bis erst falls jedoch kein keine keinen nachdem nicht nie niemals nur oder ohne sobald sofern
-        sonst solange wenn
+        aber außer bevor bis erst falls falsch jedoch kein keine keinen nachdem nicht nichts nie niemals nur oder ohne
+        sobald sofern solange sonst vorher warte warten wartet wenn zuerst
 
-        après avant jamais jusqu mais ne ou pas quand sans sauf seulement si sinon
+        abord après attendez attends aucun aucune avant faux jamais jusqu mais ne ou pas quand rien sans sauf seulement
+        si sinon
 
-        antes cuando después excepto hasta menos ni nunca o pero salvo sin solo sólo
+        antes cuando después espera espere esperen excepto hasta menos ni ninguna ninguno nunca o pero primero salvo sin
+        solo sólo tampoco
 
-        apenas até depois exceto mas não quando se sem somente só
+        aguarde apenas até depois exceto mas nada não nem nenhum primeiro quando se sem somente só
 
-        dopo eccetto finché fino ma mai non oppure prima senza soltanto tranne
+        aspetta aspettate attendi dopo eccetto finché fino ma mai nessuno niente non oppure prima senza soltanto tranne
+
+        alleen behalve eerst geen maar na nadat niet niets nooit of pas tenzij tot totdat voordat wacht zodra zonder
         """
     )
 )
