@@ -84,6 +84,10 @@ recording: $(READY)
 	$(BIN)/python docs/generate/recording.py
 	$(BIN)/python docs/generate
 
+# docs/pictures: the console in a real browser. Needs Chromium.
+screenshots: $(READY)
+	PYTHONPATH=. $(BIN)/python docs/generate/screenshots.py
+
 # The weights by which a request for work is found, from the prompts in benchmarks/modes/labels: less than a minute.
 train-modes: $(READY)
 	PYTHONPATH=benchmarks $(BIN)/python -m modes.train
