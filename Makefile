@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long test-package test-hosts test-others kit fuzz coverage weights node-packages check docs recording screenshots attack train-modes \
+.PHONY: run play test test-fast test-long test-package test-hosts test-others test-cluster test-harness kit fuzz coverage weights node-packages check docs recording screenshots attack train-modes \
   bench bench-peers peers performance determinism clean
 
 run: $(RUN)
@@ -45,6 +45,17 @@ test-package: $(READY)
 test-hosts: $(READY) .venv-hosts/evennia/.ready
 	@echo 'A game of Evennia, played over telnet: about three minutes on 2 cores.'
 	$(BIN)/python -m pytest -m hosts tests/hosts
+
+# Worlds with many owners: faults at every statement, processes and databases that are killed and stopped.
+test-cluster: $(READY)
+	@echo 'Worlds in PostgreSQL under faults: about two minutes on 2 cores.'
+	$(PYTEST) -m cluster tests/cluster tests/benchmarks
+
+# The figures of `footlights bench scenario` against those of an independent client, and its word on its own mistakes, in real
+# time: on a machine that does nothing else.
+test-harness: $(READY)
+	@echo 'The harness, on a quiet machine: about six minutes on 2 cores.'
+	$(BIN)/python -m pytest -m harness -rP tests/harness
 
 # The wheel `footlights-kit`: the part of the test kit for any trio project, for people without Footlights.
 kit: $(READY)

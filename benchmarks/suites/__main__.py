@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 SUITES = {
     "core": "The kernel in process: plain calls, events a second, memory.",
     "authority": "Commits on this disk: rate, latency, and the behaviour of a long ledger.",
+    "cluster": "Worlds in PostgreSQL: commits, compared with those in a file.",
     "world": "Worlds from 1 KB to 100 MB and of odd shapes: commits, latency, bytes, memory, opening again.",
     "models": "A local model: first token and cancel compared with its engine alone, and its effect on the event loop.",
     "embed": "A game loop with a stage on a thread: the effect of streaming turns on frames, and the latency of calls.",
     "growth": "Many sessions and very many turns: cost of a turn, memory, duration of garbage collections.",
     "wire": "The servers over loopback: events a second compared with bare loops.",
+    "workers": "Many worlds in one process, and worlds spread over workers: memory, and CPU time of the servers.",
     "counts": "The cost of turns and commits in task steps, calls, encodes and sends: counted, not timed.",
     "start": "The time from the start of a process to an import, a first turn, a server that answers.",
 }

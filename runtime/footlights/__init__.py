@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         InvalidEvent as InvalidEvent,
         KeyMissing as KeyMissing,
         KeyRefused as KeyRefused,
+        LedgerFenced as LedgerFenced,
         LedgerInUse as LedgerInUse,
         LedgerUnavailable as LedgerUnavailable,
         ModelError as ModelError,
@@ -142,8 +143,8 @@ _HOMES = {
     "footlights.turn.commit_handle": "CommitHandle",
     "footlights.errors": (
         "Busy CommitPending CommitUnknown Detached ExtraMissing FootlightsError IllegalTransition InvalidCommand "
-        "InvalidEvent KeyMissing KeyRefused LedgerInUse LedgerUnavailable ModelError ModelLoadFailed ModelNotFound "
-        "ModelServerError ModelTimeout ModelUnavailable ModelUnreachable PromptTooLarge RateLimitError "
+        "InvalidEvent KeyMissing KeyRefused LedgerFenced LedgerInUse LedgerUnavailable ModelError ModelLoadFailed "
+        "ModelNotFound ModelServerError ModelTimeout ModelUnavailable ModelUnreachable PromptTooLarge RateLimitError "
         "RegistrationError RemoteNotAllowed SessionClosed SessionInUse StrayCancel StreamError TooLarge ToolError "
         "UnknownSession UnknownTurn"
     ),

@@ -15,6 +15,7 @@
     ├── CommitUnknown         the outcome of a commit will be known after a restart
     ├── LedgerUnavailable     the ledger could not write; nothing was committed
     │   └── LedgerInUse       another stage has the ledger open
+    ├── LedgerFenced          another stage has taken the ledger over; nothing was committed
     ├── ModelError            a model failed
     │   ├── ModelTimeout      it exceeded its time limit
     │   ├── PromptTooLarge    the prompt exceeds the model's context window
@@ -149,6 +150,15 @@ class LedgerInUse(LedgerUnavailable):
     """Another stage has this ledger open, in this process or in another."""
 
     code = "ledger_in_use"
+
+
+class LedgerFenced(FootlightsError):
+    """Another stage has opened this ledger since, and owns it now. The write of this one changed nothing.
+
+    It is not a `LedgerUnavailable`: the ledger works, and this stage will never write to it again. It closes the stage.
+    """
+
+    code = "ledger_fenced"
 
 
 class ModelError(FootlightsError):

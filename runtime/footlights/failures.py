@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import trio
 
 from footlights.bad_return import BadReturn
-from footlights.errors import FootlightsError, ModelError, ModelTimeout, StrayCancel, ToolError
+from footlights.errors import FootlightsError, LedgerFenced, ModelError, ModelTimeout, StrayCancel, ToolError
 from footlights.events import ErrorInfo, InterruptReason
 from footlights.failure_texts import UNSPECIFIC, known, sentence_of
 
@@ -58,7 +58,8 @@ class contained:  # noqa: N801 - used as a statement, like contextlib.suppress
     """Supervision boundary around host code: a model, a tool, a workload, a load.
 
     Every exception of that code stops here and is passed to `fail`, including `SystemExit` and a stray `Cancelled`.
-    Two exceptions propagate: `KeyboardInterrupt`, and `Cancelled` if a scope around this block is cancelled.
+    Three exceptions propagate: `KeyboardInterrupt`, `Cancelled` if a scope around this block is cancelled, and
+    `LedgerFenced`, because a stage without its ledger closes.
 
     `Cancelled` needs the distinction because every nursery absorbs it. If a driver leaves a deadline open, or a tool
     keeps a `Cancelled` and raises it later, the nursery would swallow that exception, and the failure would look like
@@ -100,7 +101,8 @@ def is_failure(error: BaseException) -> bool:
 
 def _not_failures() -> tuple[type[BaseException], ...]:
     is_cancelled = trio.current_effective_deadline() == -inf
-    return (KeyboardInterrupt, trio.Cancelled) if is_cancelled else (KeyboardInterrupt,)
+    passing = (KeyboardInterrupt, LedgerFenced)
+    return (*passing, trio.Cancelled) if is_cancelled else passing
 
 
 def explain(error: BaseException) -> tuple[InterruptReason, str, ErrorInfo]:

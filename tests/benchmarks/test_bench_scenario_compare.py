@@ -15,7 +15,7 @@ from footlights_bench.lib.result_file import UnreadableResult
 from footlights_bench.scenario.compare import Recorded, Run, TooFewRuns, compared, read_set, recorded
 from footlights_bench.scenario.definition import Metric
 from footlights_bench.scenario.histogram import Histogram
-from footlights_bench.scenario.parts import Part
+from footlights_bench.scenario.parts import Part, grown
 from tests.benchmarks.test_bench_scenario_report import MET, found
 
 if TYPE_CHECKING:
@@ -119,6 +119,31 @@ def test_an_invalid_run_never_passes() -> None:
 def test_the_part_that_grew_is_named() -> None:
     chance = Random(10)
     assert "the part that grew the most: speech, by" in compared(a_set(chance), a_set(chance, times=2.0)).text()
+
+
+def of_ms(**parts: list[float]) -> dict[Part, Histogram]:
+    found: dict[Part, Histogram] = {}
+    for name, all_ms in parts.items():
+        histogram = found[Part(name)] = Histogram()
+        for each in all_ms:
+            histogram.record(each / 1e3)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("after", "named"),
+    [
+        ({"tool": [150] * 20, "loop": [0] * 20, "network": [1] * 20}, Part.TOOL),
+        ({"tool": [150] * 20, "loop": [0] * 12 + [90] * 8, "network": [1] * 20}, Part.LOOP),
+        ({"tool": [50] * 20, "loop": [0] * 18 + [30] * 2, "network": [41] * 20}, Part.NETWORK),
+        ({"tool": [50] * 18 + [80] * 2, "loop": [0] * 20, "network": [1] * 20}, Part.TOOL),
+        ({"tool": [51] * 20, "loop": [0] * 20, "network": [1] * 20}, None),
+    ],
+)
+def test_a_blocked_loop_is_named_before_what_it_delays(after: dict[str, list[float]], named: Part | None) -> None:
+    before = of_ms(tool=[50] * 20, loop=[0] * 20, network=[1] * 20)
+    found = grown(before, of_ms(**after))
+    assert (None if found is None else found[0]) is named
 
 
 def test_the_same_sets_give_the_same_verdicts() -> None:

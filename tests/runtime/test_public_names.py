@@ -19,8 +19,8 @@ FOOTLIGHTS = """
     CommitPending CommitUnknown DeliveryClass Detached DetachReason draft_event ErrorInfo EventType Ext ExtensionManager
     ExtraMissing Fact
     FootlightsError Heard IllegalTransition Intent IntentType InteractionContext InteractionSession InterruptReason
-    InvalidCommand InvalidEvent Issue JsonValue KeyMissing KeyRefused laws Ledger LedgerInUse LedgerUnavailable
-    Limits LLMClient
+    InvalidCommand InvalidEvent Issue JsonValue KeyMissing KeyRefused laws Ledger LedgerFenced LedgerInUse
+    LedgerUnavailable Limits LLMClient
     LLMResponse MemoryLedger Mode Model
     ModelChoice ModelError ModelLease ModelLoading ModelPool ModelQuery ModelReady ModelSelected ModelStatus
     ModelLoadFailed ModelNotFound ModelServerError ModelUnavailable ModelUnreachable
@@ -48,9 +48,9 @@ FOOTLIGHTS_TRANSPORTS = """
 
 CODES = """
     internal invalid_event illegal_transition invalid_command unknown_session unknown_turn session_closed session_in_use
-    busy too_large invalid_registration detached commit_pending commit_unknown ledger_in_use ledger_unavailable
-    model_error model_timeout prompt_too_large remote_not_allowed model_broke_off model_rate_limited stray_cancel
-    tool_error model_key_missing model_key_refused model_not_found model_unavailable model_unreachable
+    busy too_large invalid_registration detached commit_pending commit_unknown ledger_fenced ledger_in_use
+    ledger_unavailable model_error model_timeout prompt_too_large remote_not_allowed model_broke_off model_rate_limited
+    stray_cancel tool_error model_key_missing model_key_refused model_not_found model_unavailable model_unreachable
     model_server_error model_load_failed model_extra_missing
 """
 

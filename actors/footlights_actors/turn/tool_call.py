@@ -22,7 +22,7 @@ from footlights.authority.digest import NotCanonical, canonical
 from footlights.authority.pending import APPROVALS
 from footlights.authority.values import snapshot
 from footlights.bad_return import BadReturn
-from footlights.errors import LedgerUnavailable, TooLarge, ToolError
+from footlights.errors import LedgerFenced, LedgerUnavailable, TooLarge, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
 from footlights.failures import code_of, contained, leaves, name_of, report
 from footlights.models.model import ToolExchange
@@ -295,6 +295,9 @@ class ToolCall:
         except LedgerUnavailable:
             self._fail(LedgerUnavailable.code, "The tool was not run: the ledger cannot record it.")
             return False
+        except LedgerFenced:  # the stage closes; until then the call has failed
+            self._fail(LedgerFenced.code, "The tool was not run: another stage has taken the ledger over.")
+            raise
         if earlier is not None:
             self._fail("already_run", f"The tool was run before with this key; it is {earlier.state}.")
             return False

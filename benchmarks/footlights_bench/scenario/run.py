@@ -93,8 +93,7 @@ class Observed:
         found = {**probed, **self.tally.parts, Part.DELIVERY: self.delays.histogram()}
         return {part: found[part] for part in Part if part in found and found[part].count}
 
-    def note_trouble(self, error: FootlightsError) -> None:
-        said = f"{error.code}: {error}"
+    def note_trouble(self, said: str) -> None:
         if said not in self.troubles and len(self.troubles) < _TROUBLES_KEPT:
             self.troubles.append(said)
 
@@ -240,7 +239,7 @@ class _Run:
                         self._observed.round_trips.append(trio.current_time() - began)
                     await trio.sleep_until(began + _PROBE_EVERY)
         except FootlightsError as error:
-            self._observed.note_trouble(error)
+            self._observed.note_trouble(_told(error))
 
     async def play_one_by_one(self, number: int) -> None:
         trouble = self._scenario.trouble
@@ -281,7 +280,9 @@ class _Run:
                 failure = state.lost
         except FootlightsError as error:
             failure = error.code
-            observed.note_trouble(error)
+            observed.note_trouble(_told(error))
+        if marks.error is not None:
+            observed.note_trouble(marks.error)
         observed.finished += 1
         if turn_id is not None:
             del state.marks[turn_id]
@@ -329,7 +330,7 @@ class _Run:
                     state.of(event.turn_id).see(event, now)
                     self._observed.delays.note(now, event.mono_ts_ms)
         except FootlightsError as error:
-            self._observed.note_trouble(error)
+            self._observed.note_trouble(_told(error))
             state.lose(error.code)
             if all(each.lost is not None for each in self._states):
                 self._abort(SERVER_GONE)
@@ -383,3 +384,7 @@ class _Run:
 
     def _now(self) -> float:
         return trio.current_time() - self._start
+
+
+def _told(error: FootlightsError) -> str:
+    return f"{error.code}: {error}"

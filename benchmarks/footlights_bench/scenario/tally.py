@@ -50,6 +50,8 @@ class Marks:
     timeline: Timeline = Factory(Timeline)
     reason: str | None = None
     """The reason of an interrupted turn."""
+    error: str | None = None
+    """What the server said was wrong."""
     is_kept: bool = True
     """Whether the ledger could write the commit. A commit that the rules refused is written too."""
     is_over: trio.Event = Factory(trio.Event)
@@ -74,6 +76,8 @@ class Marks:
                 self.ended = now
                 if isinstance(event.payload, TurnInterrupted):
                     self.reason = event.payload.reason
+                    if (error := event.payload.error) is not None:
+                        self.error = f"{error.code}: {error.message}"
                 self.is_over.set()
             case EventType.COMMIT_FINAL:
                 self.committed = now

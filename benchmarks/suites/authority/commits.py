@@ -33,6 +33,7 @@ from suites.lib.figures import Aim, Figure, median_figure
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from footlights.authority import Ledger
     from footlights.stream.outbox import Outbox
     from suites.authority.suite import AuthorityScale
     from suites.authority.work import Batch
@@ -103,14 +104,14 @@ async def race(
 
 
 class LedgerAlone:
-    """`SqliteLedger.append` with its thread, for records that were judged and sealed before the clock starts."""
+    """`append` of a ledger with its thread, for records that were judged and sealed before the clock starts."""
 
-    def __init__(self, ledger: SqliteLedger) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, ledger: SqliteLedger) -> AsyncGenerator[LedgerAlone, None]:
+    async def opened(cls, ledger: Ledger) -> AsyncGenerator[LedgerAlone, None]:
         await ledger.begin_epoch(genesis())
         yield cls(ledger)
 

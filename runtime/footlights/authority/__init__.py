@@ -27,8 +27,8 @@ from footlights.lazy import lazy_exports
 if TYPE_CHECKING:
     from footlights.authority.ledger.memory import MemoryLedger
     from footlights.authority.ledger.protocol import Ledger, Opening, ToolRecord, ToolState, TurnRequest
+    from footlights.authority.ledger.sql.errors import LedgerDamaged, LedgerFormat
     from footlights.authority.ledger.sqlite.ledger import SqliteLedger
-    from footlights.authority.ledger.sqlite.schema import LedgerDamaged, LedgerFormat
 
 __all__ = [
     "ApprovalNews",
@@ -87,7 +87,7 @@ _HOMES = {
     "footlights.authority.ledger.memory": "MemoryLedger",
     "footlights.authority.ledger.protocol": "Ledger Opening ToolRecord ToolState TurnRequest",
     "footlights.authority.ledger.sqlite.ledger": "SqliteLedger",
-    "footlights.authority.ledger.sqlite.schema": "LedgerDamaged LedgerFormat",
+    "footlights.authority.ledger.sql.errors": "LedgerDamaged LedgerFormat",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 COURTESY = "courtesy"
 """The class of words that stand before a request."""
+ORDER = "do"
+"""The class of verbs of work, as an order begins with them."""
 _ENCLITICS = ("me", "te", "lo", "la", "los", "las", "nos", "le", "mi", "ci", "ti", "li")
 """Pronouns at the end of a verb, as in `reservame`."""
 

@@ -124,6 +124,8 @@ class SessionRegistry:
 
     def check_turn(self, params: TurnParams) -> None:
         self._check_open()
+        if self._supervisor.is_suspended:
+            raise Busy("The stage does not know whether the ledger is still its own. Ask again.")
         # A turn whose actors ignore its cancel is committed and still runs: it counts until its task has ended.
         if max(self.open_turns, self._supervisor.running_turns) >= self.limits.max_open_turns:
             raise Busy(f"The stage has {self.limits.max_open_turns} turns that are not done yet (max_open_turns).")

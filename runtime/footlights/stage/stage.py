@@ -26,8 +26,9 @@ from footlights.authority.ledger.memory import MemoryLedger
 from footlights.authority.world_part import WorldPart, part_of
 from footlights.bad_return import check_kind
 from footlights.cast import Cast
-from footlights.errors import InvalidCommand, LedgerInUse
+from footlights.errors import CommitUnknown, Detached, InvalidCommand, LedgerFenced, LedgerInUse, SessionClosed
 from footlights.events import InterruptReason
+from footlights.failures import leaves
 from footlights.limits import Limits
 from footlights.params import SessionParams
 from footlights.session.session import InteractionSession
@@ -413,8 +414,10 @@ async def open_stage(
 ) -> AsyncGenerator[Stage, None]:
     """Open a stage for a cast.
 
-    `ledger` is the path of a file, created if it does not exist, or a ledger object. Without one, commits are kept in
-    memory only. Raises `LedgerInUse` for a ledger that another stage has open.
+    `ledger` is the path of a file, created if it does not exist, the URL of a world in PostgreSQL, or a ledger object.
+    Without one, commits are kept in
+    memory only. Raises `LedgerInUse` for a ledger that another stage has open. If another stage takes the ledger over
+    later, the stage closes and the block raises `LedgerFenced`.
     Raises `RegistrationError` for a cast or limits that are none.
     `trace` is the directory of `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
     `observe` is called with a summary of each turn as soon as it is settled. It must be quick.
@@ -435,9 +438,9 @@ async def _opened(ledger: Ledger | str | os.PathLike[str] | None) -> AsyncGenera
     if ledger is None:
         yield MemoryLedger()
     elif isinstance(ledger, str | os.PathLike):
-        from footlights.authority.ledger.sqlite.ledger import SqliteLedger  # a stage without a file needs no SQLite
+        from footlights.authority.ledger.names import ledger_at  # a stage without a file needs none of it
 
-        async with SqliteLedger(ledger) as durable:
+        async with ledger_at(ledger) as durable:
             yield durable
     elif id(ledger) in _in_use:
         raise LedgerInUse("Another stage uses this ledger object. One stage at a time may open it.")
@@ -484,11 +487,25 @@ async def _open(
             if tracer is not None:
                 host_error = await _wait_out(tracer.closed, host_error)
     except BaseExceptionGroup as crash:
+        if isinstance(host_error, _CONSEQUENCES) and (fenced := _fenced(crash)) is not None:
+            raise fenced from host_error
         if host_error is None or isinstance(host_error, trio.Cancelled):
             raise
         raise BaseExceptionGroup("the stage failed, and so did its host", [host_error, crash]) from None
     if host_error is not None:
         raise host_error
+
+
+_CONSEQUENCES = (type(None), trio.Cancelled, CommitUnknown, Detached, SessionClosed)
+"""What a host gets in the block because the stage closes."""
+
+
+def _fenced(crash: BaseExceptionGroup) -> LedgerFenced | None:
+    """The one error to raise if nothing failed but that the ledger has another owner, which several tasks may find."""
+    found = [error for error in leaves(crash) if not isinstance(error, trio.Cancelled)]
+    if not all(isinstance(error, LedgerFenced) for error in found):
+        return None
+    return LedgerFenced(*found[0].args)
 
 
 def _tracer(files: TraceFiles, epoch: int, limits: Limits) -> Tracer:

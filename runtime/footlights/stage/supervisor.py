@@ -50,6 +50,8 @@ class Supervisor:
         self.opened = trio.Event()
         self.closing = trio.Event()
         self.closed = trio.Event()
+        self.is_suspended = False
+        """Whether its lease of the ledger may have run out. Then no turn begins."""
         self.pool = cast.make_pool(cast.models)
         self._committer = cast.make_committer(ledger, world, limits)
         self._watchdog = cast.make_watchdog(limits)
@@ -121,7 +123,9 @@ class Supervisor:
         try:
             with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as committing:
-                    committing.start_soon(self._committer.run, name="committer")
+                    hold = getattr(self.ledger, "hold", None)  # a `LeasedLedger` has it
+                    run = self._committer.run if hold is None else partial(self._commit_while_holding, hold)
+                    committing.start_soon(run, name="committer")
                     async with trio.open_nursery() as loads:
                         self.pool.open(loads)
                         async with trio.open_nursery() as self._tools:
@@ -141,6 +145,16 @@ class Supervisor:
         finally:
             self.closing.set()
             self.closed.set()
+
+    async def _commit_while_holding(self, hold: Callable[[Callable[[bool], None]], Awaitable[None]]) -> None:
+        """Run the committer, and hold the ledger until the last commit is durable."""
+        async with trio.open_nursery() as holding:
+            holding.start_soon(hold, self._suspend, name="lease of the ledger")
+            await self._committer.run()
+            holding.cancel_scope.cancel(reason="the last commit is durable")
+
+    def _suspend(self, is_doubtful: bool) -> None:
+        self.is_suspended = is_doubtful
 
     @enable_ki_protection
     async def _perform(self, turn: Turn) -> None:

@@ -37,7 +37,8 @@ from footlights import (
     TurnInterrupted,
     laws,
 )
-from footlights.authority import LedgerInUse, SqliteLedger
+from footlights.authority import LedgerInUse
+from footlights.authority.ledger.names import ledger_at
 from footlights.testing import only, payloads
 from footlights_actors import standard_cast
 from footlights_transports import Config, load_config
@@ -211,7 +212,7 @@ async def test_an_address_that_is_not_ours_is_reported_in_a_sentence(tmp_path: P
 
 async def test_a_ledger_that_is_in_use_is_reported_as_it_is(tmp_path: Path) -> None:
     config = configured(tmp_path)
-    async with SqliteLedger(config.ledger) as ledger:
+    async with ledger_at(config.ledger) as ledger:
         await ledger.begin_epoch(config.cast.world)
         with pytest.raises(LedgerInUse):
             await serve(config, lambda _: None, trio.Event())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from footlights.failures import leaves
 from footlights.testing import only, payloads
 from footlights_actors import Say, ScriptedModel
 from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.server.serve import _allow_open_files
 from tests.kit.peers.ws_peer import HeldModel
 from tests.kit.served import open_peer
 from tests.kit.worlds import configured, open_worlds
@@ -219,3 +221,16 @@ async def test_many_who_name_a_closed_world_at_once_open_it_once(tmp_path: Path)
             await trio.lowlevel.checkpoint()
         assert set(statuses) == {201}
         assert hosted.world("harbour").access.stage.epoch == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_a_server_of_many_worlds_may_open_as_many_files_as_the_system_allows() -> None:
+    import resource
+
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(before, 512), most))
+        _allow_open_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))

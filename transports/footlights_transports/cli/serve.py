@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from functools import partial
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,10 +17,12 @@ from footlights_transports.cli.command_name import command_name
 from footlights_transports.cli.game_file import found_game_file
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
+    from footlights.authority.ledger.names import LedgerName
     from footlights_transports.config.config import Config
-    from footlights_transports.server.serve import Opened
+    from footlights_transports.server.serve import Opened, Server
 
 app = typer.Typer()
 
@@ -43,7 +45,8 @@ def serve(
     ledger: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="The ledger file; by default footlights.ledger, or game.ledger for game.toml."
+            metavar="LEDGER",
+            help="The ledger, a file or a URL; by default footlights.ledger, or game.ledger for game.toml.",
         ),
     ] = None,
     trace: Annotated[
@@ -53,6 +56,10 @@ def serve(
     grace: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="How long turns may run after SIGTERM or Ctrl-C; 5 by default."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The processes over which worlds are spread; 1 by default, and not with TLS."),
     ] = None,
     dev: Annotated[
         bool,
@@ -85,6 +92,7 @@ def serve(
         "ledger": ledger,
         "trace": trace,
         "grace": grace,
+        "workers": workers,
     }
     config_file = config_file or found_game_file()
     try:
@@ -113,7 +121,7 @@ def serve(
 
         with printing:
             reread = partial(load_config, config_file, os.environ, options, cast=config.cast, worlds=config.worlds)
-            serve_here(config, announce, reread, closing)
+            serve_here(config, announce, reread, closing, server=_server(config, options, dev=dev))
         _say("Footlights is closed.")
     except ConfigError as error:
         typer.echo(str(error), err=True)
@@ -129,14 +137,23 @@ def serve(
         gc.enable()
 
 
+def _server(config: Config, options: Mapping[tuple[str, ...], object], *, dev: bool) -> Server | None:
+    """What serves these settings: a router in front of workers, or this process itself."""
+    if config.workers == 1:
+        return None
+    from footlights_transports.workers.server import route
+
+    return partial(route, options=options, dev=dev)
+
+
 def _say(line: str) -> None:
     with suppress(OSError):  # who started the server may be gone
         typer.echo(line)
 
 
-def _check_folder(ledger: Path) -> None:
+def _check_folder(ledger: LedgerName) -> None:
     """Raises `InvalidCommand`."""
-    if not ledger.parent.is_dir():
+    if isinstance(ledger, Path) and not ledger.parent.is_dir():
         raise InvalidCommand(f"The ledger {ledger} cannot be made: there is no such folder. Make it, or name another.")
 
 
@@ -145,7 +162,7 @@ def _warn_of_world(config: Config) -> None:
     from footlights_transports.cli.ledger.world_patch import is_taken_in
     from footlights_transports.worlds.hosted import world_not_used
 
-    if not config.ledger.exists():
+    if isinstance(config.ledger, Path) and not config.ledger.exists():
         return
     try:
         if not is_taken_in(config.ledger, config.cast.world):
@@ -171,12 +188,14 @@ def summary(config: Config, opened: Opened, file: Path | None = None) -> str:
     secure = "s" if config.tls else ""
     host = f"[{config.host}]" if ":" in config.host else config.host
     http = f"http{secure}://{host}:{opened.http_port}"
+    ledger = config.ledger.absolute() if isinstance(config.ledger, Path) else config.ledger
     rows = {
         **({"Settings": str(file.absolute())} if file else {}),
         "Personas": ", ".join(config.cast.personas),
         "WebSocket": f"ws{secure}://{host}:{opened.ws_port}/v1",
         "HTTP": f"{http}/v1",
-        "Ledger": f"{config.ledger.absolute()} ({'new' if opened.epoch == 1 else 'continued'})",
+        "Ledger": f"{ledger} ({'new' if opened.epoch == 1 else 'continued'})",
+        **({"Workers": str(config.workers)} if config.workers > 1 else {}),
         **({"Traces": str(config.trace.absolute())} if config.trace else {}),
     }
     lines = ["Footlights is open. Ctrl-C closes it.", *(f"  {name:<10} {where}" for name, where in rows.items())]

@@ -7,12 +7,15 @@ its line, and without the value.
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
+from footlights.authority.ledger.address import is_url, parse_url
 from footlights.checks import listed
+from footlights.errors import InvalidCommand
 from footlights.limits import Limits
 from footlights_actors.models.local.weights import CACHE_VARIABLE
 from footlights_transports.config.access import load_tls, read_policy, read_tls_files
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from footlights import Cast
+    from footlights.authority.ledger.names import LedgerName
     from footlights_transports.access.policy import AccessPolicy
     from footlights_transports.config.source import KeyPath
     from footlights_transports.views.base.view import View
@@ -43,7 +47,7 @@ class Config:
     host: str
     ws_port: int
     http_port: int
-    ledger: Path
+    ledger: LedgerName
     trace: Path | None
     grace: float
     tls: ssl.SSLContext | None
@@ -53,6 +57,7 @@ class Config:
     views: tuple[View, ...]
     worlds: WorldsConfig
     """The worlds beside the main one."""
+    workers: int = 1
     gentle_gc: bool = True
     tls_files: tuple[Path, Path] | None = None
     """The certificate and its key, from which `tls` was made."""
@@ -91,6 +96,7 @@ def load_config(
     configured = tuple(each.read(source, made, limits) for each in views)
     cast = _cover_views(source, cast or made, configured)
     _check_ports(source, server)
+    _check_workers(source, server, has_tls=tls_files is not None)
     ledger = _ledger(source, server)
     variables = {name: (environ or {})[name] for each in views for name in each.variables if name in (environ or {})}
     its_worlds = read_worlds(
@@ -115,6 +121,7 @@ def load_config(
         cast=cast,
         views=configured,
         worlds=its_worlds,
+        workers=server["workers"],
         gentle_gc=server["gentle_gc"],
         tls_files=tls_files,
         file=file,
@@ -169,8 +176,27 @@ def _check_ports(source: Source, server: Mapping[str, Any]) -> None:
         source.complain(("server", given), "is taken: ws_port and http_port must not be the same.")
 
 
-def _ledger(source: Source, server: Mapping[str, Any]) -> Path:
+def _check_workers(source: Source, server: Mapping[str, Any], *, has_tls: bool) -> None:
+    if server["workers"] == 1:
+        return
+    if sys.platform == "win32":
+        source.complain(("server", "workers"), "must be 1 here: Windows cannot pass a connection to another process.")
+    elif has_tls:
+        source.complain(
+            ("server", "workers"),
+            "does not go with TLS: a router cannot read which world an encrypted request is for. Let TLS end in front, "
+            "in a proxy, and leave tls_cert and tls_key out; or leave workers out.",
+        )
+
+
+def _ledger(source: Source, server: Mapping[str, Any]) -> LedgerName:
     path = ("server", "ledger")
+    if is_url(server["ledger"]):
+        try:
+            return parse_url(server["ledger"])
+        except InvalidCommand as error:
+            source.complain(path, f"is not the URL of a ledger. {error}")
+            return Path("none.ledger")
     if server["ledger"]:
         ledger = source.resolve(path, server["ledger"])
         if is_folder(ledger):

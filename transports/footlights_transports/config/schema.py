@@ -110,6 +110,7 @@ SERVER = (
     Setting("ledger", FILE, "The ledger of commits; game.ledger beside game.toml, footlights.ledger without a file."),
     Setting("trace", FOLDER, "Where to write traces of turns, which contain no text. No traces if not set."),
     Setting("grace", SECONDS, "How long turns may run after SIGTERM or SIGINT before they are interrupted.", 5.0),
+    Setting("workers", whole_from(1), "The processes over which worlds are spread; with 1, this one serves them.", 1),
     Setting("gentle_gc", FLAG, "Whether garbage is collected so that no turn waits; if not, as Python does it.", True),
     Setting("tokens_file", FILE, "The users who may connect: a user and a token on each line."),
     Setting(

@@ -9,15 +9,17 @@
     "arena-*" = "arena.toml"
 
 A template is a settings file with another cast. A world without one has the cast of the main world. Each has a ledger
-of its own.
+of its own: a file, or a world in the database of the main one.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
+from footlights.authority.ledger.address import LedgerUrl
 from footlights.errors import Busy
 from footlights_transports.config.schema import WORLDS
 from footlights_transports.config.source import ConfigError
@@ -26,9 +28,9 @@ from footlights_transports.worlds.names import MAIN, RULE, check_pattern, is_wor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from pathlib import Path
 
     from footlights import Cast
+    from footlights.authority.ledger.names import LedgerName
     from footlights_transports.config.config import Config
     from footlights_transports.config.source import Source
 
@@ -48,9 +50,19 @@ class WorldsConfig:
     max_open: int = 1_000
     idle_seconds: float = 300.0
     templates: Mapping[str, Config] = field(factory=dict[str, "Config"])
+    database: LedgerUrl | None = None
+    """The database that has all worlds, if the main one is in a database."""
 
-    def ledger_of(self, name: str) -> Path:
+    def ledger_of(self, name: str) -> LedgerName:
         """The ledger of a world."""
+        return self._file_of(name) if self.database is None else self.database.of_world(name)
+
+    def make_folder(self) -> None:
+        """Make the folder of the ledgers, unless they are in a database."""
+        if self.database is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def _file_of(self, name: str) -> Path:
         return self.folder / f"{name}{_SUFFIX}"
 
     def config_of(self, name: str) -> Config | None:
@@ -60,7 +72,7 @@ class WorldsConfig:
 
     def exists(self, name: str) -> bool:
         """Whether there is a world of that name: the settings name it, or it was created once."""
-        return name == MAIN or name in self.names or self.ledger_of(name).exists()
+        return name == MAIN or name in self.names or (self.database is None and self._file_of(name).exists())
 
     def check_may_create(self, name: str, opening: Collection[str], *, may_create: bool) -> None:
         """Raises `UnknownWorld` if no client may create that world, and `Busy` if there are too many."""
@@ -74,7 +86,7 @@ class WorldsConfig:
 
 
 def read_worlds(
-    source: Source, ledger: Path, load: Callable[[Path, Cast | None], Config], running: WorldsConfig | None
+    source: Source, ledger: LedgerName, load: Callable[[Path, Cast | None], Config], running: WorldsConfig | None
 ) -> WorldsConfig:
     """The worlds of the settings. `load` reads a template; the casts of `running` are not made again."""
     given = source.section(("worlds",), WORLDS, beside=("templates",))
@@ -83,16 +95,18 @@ def read_worlds(
             source.complain(
                 ("worlds", "names"), f"has a name that cannot be one: a name has {RULE}, and is not {MAIN}."
             )
-    folder = (
-        source.folder(("worlds", "folder"), given["folder"]) if "folder" in given else ledger.with_suffix(".worlds")
-    )
+    database = ledger if isinstance(ledger, LedgerUrl) else None
+    if database is not None and given.get("max_on_demand"):
+        source.complain(("worlds", "max_on_demand"), "is for ledgers in files: name the worlds of a database in names.")
+    beside = Path("game.worlds") if isinstance(ledger, LedgerUrl) else ledger.with_suffix(".worlds")
+    folder = source.folder(("worlds", "folder"), given["folder"]) if "folder" in given else beside
     templates: dict[str, Config] = {}
     for pattern in source.table(("worlds", "templates")):
         known = None if running is None else running.templates.get(pattern)
         config = _template(source, pattern, load, known)
         if config is not None:
             templates[pattern] = config
-    given["folder"], given["templates"] = folder, templates
+    given |= {"folder": folder, "templates": templates, "database": database}
     return WorldsConfig(**given)
 
 

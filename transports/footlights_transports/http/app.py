@@ -42,6 +42,11 @@ def public_paths(views: Iterable[View]) -> frozenset[str]:
     return frozenset(each.path for each in _operations(views) if each.public)
 
 
+def paths_without_world(views: Iterable[View]) -> frozenset[str]:
+    """Paths for which no world is opened."""
+    return frozenset(each.path for each in _operations(views) if each.public or not each.in_world)
+
+
 def _operations(views: Iterable[View | type[View]]) -> list[Operation]:
     return operations_of(*(kind for each in views for kind in each.routes), ServerRoutes)
 

@@ -70,8 +70,9 @@ _PREFLIGHT = {
 class HttpGuard:
     """An ASGI application in front of another. Pages of any origin may read the public paths."""
 
-    def __init__(self, app: ASGIApp, worlds: Worlds, public: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, worlds: Worlds, public: Collection[str], without_world: Collection[str]) -> None:
         self._app = app
+        self._without_world = without_world
         self._public = public
         self._worlds = worlds
         self._admission = worlds.admission
@@ -109,7 +110,10 @@ class HttpGuard:
                     return
                 body, unread = read, False
                 _take_place(connection, user)
-            world = await self._world(world, None if scope["path"] in self._public else user, scope["method"])
+            if user is not None and scope["path"] not in self._without_world:
+                world = await self._find(world, scope["method"])
+            else:
+                world = next((each for each in self._worlds.opened() if each.name == world), world)
         except (FootlightsError, Refused) as error:
             app = _refusal(error)
             why = str(error) if app.status_code == _WRONG_PLACE else None
@@ -124,10 +128,7 @@ class HttpGuard:
             else:
                 await app(scope, receive, send)
 
-    async def _world(self, name: str, user: User | None, method: str) -> World | str:
-        """The world of that name; its name, if it is not open and there is no user for whom it would be opened."""
-        if user is None:
-            return next((each for each in self._worlds.opened() if each.name == name), name)
+    async def _find(self, name: str, method: str) -> World:
         try:
             return await self._worlds.find(name, may_create=method == "POST")
         except Busy as error:

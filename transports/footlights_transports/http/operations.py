@@ -48,6 +48,8 @@ class Operation:
     names: Json = field(default=_NAME, kw_only=True)
     """Schema of the names in the path."""
     public: bool = field(default=False, kw_only=True)
+    in_world: bool = field(default=True, kw_only=True)
+    """Whether a world has to be open for it. A public operation opens none."""
     handler: str = field(default="", init=False)
     summary: str = field(default="", init=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from footlights_transports.errors import UnknownWorld
+from footlights_transports.worlds.world import opened
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -17,7 +17,4 @@ WORLD = "footlights.world"
 
 def world_of(request: Request) -> World:
     """The world of a request. Raises `UnknownWorld` if it is not open; then the request was a public one."""
-    world = cast("World | str", request.scope[WORLD])
-    if isinstance(world, str):
-        raise UnknownWorld("This world is not open now.")
-    return world
+    return opened(cast("World | str", request.scope[WORLD]))

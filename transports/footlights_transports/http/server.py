@@ -18,7 +18,7 @@ from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 
 from footlights.failures import contained
-from footlights_transports.http.app import http_app, public_paths
+from footlights_transports.http.app import http_app, paths_without_world, public_paths
 from footlights_transports.http.connection import HttpConnection, HttpStream, LingeringServer
 from footlights_transports.http.guard import CONNECTION, HttpGuard
 from footlights_transports.http.sse import STREAMS, OpenStreams
@@ -63,22 +63,30 @@ class HttpServer(Acceptor):
     """The connections of one HTTP server."""
 
     def __init__(
-        self, worlds: Worlds, metrics: Metrics, goodbye: float = 1.0, tls: ssl.SSLContext | None = None
+        self,
+        worlds: Worlds,
+        metrics: Metrics,
+        goodbye: float = 1.0,
+        tls: ssl.SSLContext | None = None,
+        requests_per_connection: int = 1_000_000,
     ) -> None:
-        super().__init__(worlds, goodbye)
+        super().__init__(worlds.admission, goodbye)
+        self._worlds = worlds
         if tls is not None:
             tls.set_alpn_protocols(["http/1.1"])
         self._tls = tls
         self._metrics = metrics
         self._event_streams = OpenStreams()
         app = http_app(worlds, metrics)
-        self._app = ASGIWrapper(cast("Any", HttpGuard(app, worlds, public_paths(worlds.views))))
-        self._config = _config(self.limits)
+        guard = HttpGuard(app, worlds, public_paths(worlds.views), paths_without_world(worlds.views))
+        self._app = ASGIWrapper(cast("Any", guard))
+        self._config = _config(self.limits, requests_per_connection)
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, None] = {}
         self._emptied = trio.Event()
 
     def start_tasks(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self._worlds.keep, name="worlds")
         nursery.start_soon(self._metrics.watch_event_loop, name="event loop lag")
 
     def revoke(self, users: Collection[User]) -> None:
@@ -147,7 +155,7 @@ class _Config(Config):
         return [*super().response_headers(protocol), (b"x-content-type-options", b"nosniff")]
 
 
-def _config(limits: WireLimits) -> Config:
+def _config(limits: WireLimits, requests_per_connection: int) -> Config:
     config = _Config()
     config.accesslog = None
     config.errorlog = None
@@ -155,5 +163,5 @@ def _config(limits: WireLimits) -> Config:
     config.h11_max_incomplete_size = _MAX_HEADER_BYTES
     # From the connection, or the last response, to the end of the headers of a request. Single bytes do not extend it.
     config.keep_alive_timeout = limits.handshake_timeout
-    config.keep_alive_max_requests = 1_000_000
+    config.keep_alive_max_requests = requests_per_connection
     return config

@@ -10,7 +10,7 @@ from footlights.errors import InvalidCommand
 from footlights_transports.http.errors import error_response, json_response
 from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, or_null, ref
 from footlights_transports.http.operations import Operation
-from footlights_transports.http.request_world import world_of
+from footlights_transports.http.request_world import WORLD, world_of
 from footlights_transports.server.metrics import CONTENT_TYPE
 from footlights_transports.server.readiness import Reason
 
@@ -94,17 +94,12 @@ class ServerRoutes:
     @Operation("GET", "/readyz", _READY, public=True)
     async def ready(self, request: Request) -> Response:
         """Whether new work should be sent to this server, or to this world of it."""
-        readiness = world_of(request).readiness
-        reasons = await readiness.reasons()
+        reasons, rule = await self._worlds.readiness(request.scope[WORLD])
         if reasons:
-            rule = readiness.overdue_rule
             return json_response({"status": "not_ready", "reasons": reasons, "rule": rule}, 503, _FRESH)
         return json_response({"status": "ok"}, headers=_FRESH)
 
-    @Operation("GET", "/metrics", {200: answer("For Prometheus.", TEXT, "text/plain")})
+    @Operation("GET", "/metrics", {200: answer("For Prometheus.", TEXT, "text/plain")}, in_world=False)
     async def metrics(self, request: Request, user: User) -> Response:
         """Measurements, of all worlds together."""
-        worlds = self._worlds.opened()
-        incidents = self._worlds.admission.incidents.counts
-        rendered = self._metrics.render([each.access.stage for each in worlds], incidents)
-        return Response(rendered, media_type=CONTENT_TYPE)
+        return Response(await self._worlds.rendered(self._metrics), media_type=CONTENT_TYPE)

@@ -1,7 +1,7 @@
 """Acceptor: the lifetime of the connections of one server. The WebSocket and the HTTP server are acceptors.
 
-It listens, bounds the connections that are pending, closes those of revoked tokens, keeps the worlds, and shuts down in
-order: when it is cancelled, it accepts nothing more, and connections have `goodbye` seconds to end.
+It listens, bounds the connections that are pending, closes those of revoked tokens, and shuts down in order: when it is
+cancelled, it accepts nothing more, and connections have `goodbye` seconds to end.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from footlights_transports.server.listening import Listening
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
+    from footlights_transports.access.admission import Admission
     from footlights_transports.access.policy import User, WireLimits
-    from footlights_transports.worlds.world import Worlds
 
 _MAX_ACCEPTED_IN_A_STEP = 256
 _PAUSE_WITHOUT_RESOURCES = 0.1
@@ -49,9 +49,8 @@ class Acceptor(ABC):
     connections: trio.Nursery
     """The nursery in which `serve` must run. Set by `run`."""
 
-    def __init__(self, worlds: Worlds, goodbye: float) -> None:
-        self.worlds = worlds
-        self.admission = worlds.admission
+    def __init__(self, admission: Admission, goodbye: float) -> None:
+        self.admission = admission
         self.goodbye = goodbye
         self.pending: dict[PendingConnection, None] = {}
         """Pending connections, the oldest first."""
@@ -128,19 +127,32 @@ class Acceptor(ABC):
                     break
                 if not _has_hung_up(client):
                     client.setblocking(False)
-                    self.connections.start_soon(self._serve_and_close, client)
+                    self.give(client)
                     break
                 client.close()
 
-    async def _serve_and_close(self, client: socket.socket) -> None:
+    def give(self, client: socket.socket) -> None:
+        """Serve a connection that was accepted. It is closed at its end."""
+        self.connections.start_soon(self.serve_socket, client)
+
+    async def serve_socket(self, client: socket.socket) -> None:
+        """Serve one connection, and close it."""
         with client:
             await self.serve(trio.SocketStream(trio.socket.from_stdlib_socket(client)))
+
+    async def wait_for_connections(self, task_status: trio.TaskStatus[None]) -> None:
+        """Serve what is given, until cancelled."""
+
+        async def accept() -> None:
+            task_status.started()
+            await trio.lowlevel.checkpoint()
+
+        await self.run(accept)
 
     async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
         """Accept, and go on when that ends, until cancelled; then wait for the connections to end."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_connections, name="connections")
-            nursery.start_soon(self.worlds.keep, name="worlds")
             self.admission.revocation_listeners.append(self.revoke)
             try:
                 self.start_tasks(nursery)

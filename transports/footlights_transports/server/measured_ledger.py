@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from footlights.authority.ledger.protocol import LeasedLedger
 from footlights_transports.server.readiness import SelfCheckingLedger
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class MeasuredLedger:
             self.check_writable = ledger.check_writable
         if isinstance(ledger, FileLedger):
             self.path = ledger.path
+        if isinstance(ledger, LeasedLedger):
+            self.hold = ledger.hold
 
     async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         await self._append(records, world, requests)

@@ -1,7 +1,8 @@
 """Readiness of a server: whether new work should be sent to it, and if not, why.
 
-A ledger that can check itself (`SqliteLedger` can) is asked to write, so that an idle server notices a full disk, and
-becomes ready again by itself when there is room. Any number of requests cause one such write in two seconds.
+A ledger that can check itself (those in a file or a database can) is asked to write, so that an idle server notices a
+full disk, and becomes ready again by itself when there is room. Any number of requests cause one such write in two
+seconds.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 
 import trio
 
-from footlights.errors import LedgerUnavailable
+from footlights.errors import LedgerFenced, LedgerUnavailable
 
 if TYPE_CHECKING:
     from footlights_transports.access.session_access import SessionAccess
 
-Reason: TypeAlias = Literal["draining", "ledger", "rule"]
+Reason: TypeAlias = Literal["draining", "ledger", "rule", "worker"]
 
 CHECK_SECONDS = 2.0
 """Validity of a check's result, and timeout of a check."""
@@ -79,6 +80,6 @@ async def _check(ledger: object) -> bool:
     if isinstance(ledger, SelfCheckingLedger):
         try:
             await ledger.check_writable()
-        except LedgerUnavailable:
+        except (LedgerUnavailable, LedgerFenced):
             return False
     return True

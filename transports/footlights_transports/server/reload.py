@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from footlights_transports.access.policy import WireLimits
     from footlights_transports.config.config import Config
     from footlights_transports.views.base.view import Reloaded
+    from footlights_transports.workers.server import WorldsOfWorkers
     from footlights_transports.worlds.hosted import HostedWorlds
     from footlights_transports.worlds.world import World
 
@@ -55,7 +56,7 @@ log = logging.getLogger("footlights.reload")
 async def reload_at_each(
     hangups: AsyncIterable[object],
     read: Callable[[], Config],
-    worlds: HostedWorlds,
+    worlds: HostedWorlds | WorldsOfWorkers,
 ) -> None:
     """Reload at each hangup. The supervision boundary of reloads: one that fails leaves the server as it was."""
     async for _ in hangups:
@@ -68,7 +69,7 @@ async def reload_at_each(
             log.error("nothing is reloaded: %s", describe(error))
 
 
-def _apply(fresh: Config, worlds: HostedWorlds) -> Config:
+def _apply(fresh: Config, worlds: HostedWorlds | WorldsOfWorkers) -> Config:
     """Change what can be changed, and log it; return the settings that are in use now."""
     running, admission = worlds.config, worlds.admission
     before, after = running.settings, fresh.settings

@@ -14,15 +14,16 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import trio
 from attrs import frozen
 
 from footlights import CommitUnknown, FootlightsError
+from footlights.authority.ledger.names import open_node
 from footlights.failures import leaves
 from footlights_transports.http.server import HttpServer
 from footlights_transports.server.gc_policy import collect_gently
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from footlights_transports.server.gc_policy import HasOpenTurns
     from footlights_transports.server.listening import Listening
 
+Listen: TypeAlias = "Callable[[trio.Nursery, Config, HostedWorlds, Metrics], Awaitable[tuple[Listening, Listening]]]"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SWITCH_INTERVAL = 0.0002
 """Seconds after which a thread that computes, such as that of the rules, lets the event loop go on."""
@@ -51,6 +53,22 @@ _LAST_WORDS = 1.0
 """Seconds for logging that the process is ended."""
 
 log = logging.getLogger("footlights.serve")
+
+
+class Server(Protocol):
+    """`serve`, or what takes its place."""
+
+    def __call__(
+        self,
+        config: Config,
+        announce: Callable[[Opened], None],
+        stop: trio.Event,
+        watch: Callable[[HasOpenTurns], Awaitable[None]] | None = None,
+        beside: Callable[[HostedWorlds], Awaitable[None]] | None = None,
+        reread: Callable[[], Config] | None = None,
+        hangups: AsyncIterable[object] | None = None,
+        closing: Callable[[int], None] | None = None,
+    ) -> Awaitable[None]: ...
 
 
 class CannotServe(FootlightsError):
@@ -74,19 +92,34 @@ def serve_here(
     announce: Callable[[Opened], None],
     reread: Callable[[], Config] | None = None,
     closing: Callable[[int], None] | None = None,
+    *,
+    server: Server | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends the process at once. Raises `FootlightsError`.
 
     `closing` is called at the first one, with the number of open turns. At SIGHUP the settings are read again with
     `reread`, if given. If shutdown takes too long, the process is ended: with 0 if every turn is settled, else with 1.
+    `server` is `serve`, or has its interface.
     """
+    if config.worlds.names or config.worlds.max_on_demand:
+        _allow_open_files()
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         with _LastResort(_time_to_end(config)) as last_resort:
-            trio.run(_serve_until_signal, config, announce, reread, closing, last_resort)
+            trio.run(_serve_until_signal, config, announce, reread, closing, last_resort, server or serve)
     finally:
         sys.setswitchinterval(before)
+
+
+def _allow_open_files() -> None:
+    """Allow this process as many open files as it may have: each world takes four, and a thousand are the default."""
+    if sys.platform != "win32":
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with suppress(OSError, ValueError):  # macOS has no limit that could be set
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _time_to_end(config: Config) -> float:
@@ -100,6 +133,7 @@ async def _serve_until_signal(
     reread: Callable[[], Config] | None,
     closing: Callable[[int], None] | None,
     last_resort: _LastResort,
+    server: Server,
 ) -> None:
     stop, token = trio.Event(), trio.lowlevel.current_trio_token()
     # A background job of a script ignores SIGINT: a Ctrl-C at its terminal is not meant for the server.
@@ -114,7 +148,7 @@ async def _serve_until_signal(
 
     before = {number: signal.signal(number, obey) for number in signals}
     beside = collect_gently if config.gentle_gc else None
-    serving = partial(serve, config, announce, stop, watch=last_resort.watch, beside=beside, closing=closing)
+    serving = partial(server, config, announce, stop, watch=last_resort.watch, beside=beside, closing=closing)
     try:
         if reread is None or not hasattr(signal, "SIGHUP"):
             await serving()
@@ -172,6 +206,26 @@ class _LastResort:
             os._exit(0 if self._is_settled else 1)
 
 
+async def listen_at(servers: trio.Nursery, server: Acceptor, config: Config, port: int) -> Listening:
+    """Accept connections at a port. Raises `CannotServe`."""
+    try:
+        listening: Listening = await servers.start(server.listen, config.host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CannotServe(f"Port {port} of {config.host} is in use. Port 0 is any that is free.") from None
+        raise CannotServe(f"Cannot listen on {config.host}, port {port}: {error.strerror}.") from None
+    return listening
+
+
+async def listen_at_ports(
+    servers: trio.Nursery, config: Config, worlds: HostedWorlds, metrics: Metrics
+) -> tuple[Listening, Listening]:
+    """Accept connections at the ports of the settings."""
+    ws = await listen_at(servers, WsServer(worlds, tls=config.tls), config, config.ws_port)
+    http = await listen_at(servers, HttpServer(worlds, metrics, tls=config.tls), config, config.http_port)
+    return ws, http
+
+
 async def serve(
     config: Config,
     announce: Callable[[Opened], None],
@@ -181,20 +235,23 @@ async def serve(
     reread: Callable[[], Config] | None = None,
     hangups: AsyncIterable[object] | None = None,
     closing: Callable[[int], None] | None = None,
+    *,
+    listen: Listen = listen_at_ports,
+    owns: Callable[[str], bool] = lambda _: True,
 ) -> None:
     """Serve until `stop`. `announce` is called when both servers accept connections. Raises `FootlightsError`.
 
     `beside` runs from then on, and `watch` from `stop` on, both until the end. `closing` is called at `stop`, with the
-    number of open turns. At each item of `hangups`, the settings are read again with `reread`.
+    number of open turns. At each item of `hangups`, the settings are read again with `reread`. `listen` says where
+    connections come from, and `owns` which worlds are this process's.
     """
     metrics = Metrics()
-    with _out_of_groups():
+    with out_of_groups(), open_node(config.ledger) as node:
         async with trio.open_nursery() as servers:
-            worlds = HostedWorlds(config, metrics, servers)
+            worlds = HostedWorlds(config, metrics, servers, owns, node)
             main = await worlds.open_main()
-            ws = await _listen(servers, WsServer(worlds, tls=config.tls), config, config.ws_port)
-            http = await _listen(servers, HttpServer(worlds, metrics, tls=config.tls), config, config.http_port)
-            announce(Opened(ws.port, http.port, main.access.stage.epoch))
+            ws, http = await listen(servers, config, worlds, metrics)
+            announce(Opened(ws.port, http.port, 0 if main is None else main.access.stage.epoch))
             if reread is not None and hangups is not None:
                 servers.start_soon(reload_at_each, hangups, reread, worlds)
             if beside is not None:
@@ -214,7 +271,7 @@ async def serve(
 
 
 @contextmanager
-def _out_of_groups() -> Generator[None]:
+def out_of_groups() -> Generator[None]:
     """Raise a single `FootlightsError` as it is, and not in the groups that nurseries make."""
     try:
         yield
@@ -223,16 +280,6 @@ def _out_of_groups() -> Generator[None]:
         if len(members) == 1 and isinstance(members[0], FootlightsError):
             raise members[0] from None
         raise
-
-
-async def _listen(servers: trio.Nursery, server: Acceptor, config: Config, port: int) -> Listening:
-    try:
-        listening: Listening = await servers.start(server.listen, config.host, port)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise CannotServe(f"Port {port} of {config.host} is in use. Port 0 is any that is free.") from None
-        raise CannotServe(f"Cannot listen on {config.host}, port {port}: {error.strerror}.") from None
-    return listening
 
 
 async def _wait_settled(worlds: HasOpenTurns) -> None:

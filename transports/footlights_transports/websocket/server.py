@@ -75,7 +75,8 @@ class WsServer(Acceptor):
     """The connections of one WebSocket server."""
 
     def __init__(self, worlds: Worlds, goodbye: float = 1.0, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(worlds, goodbye)
+        super().__init__(worlds.admission, goodbye)
+        self._worlds = worlds
         quiet_trio_websocket()
         self._statuses: Mapping[type[FootlightsError], int] = {
             **{kind: status for view in worlds.views for kind, status in view.errors.items()},
@@ -86,6 +87,9 @@ class WsServer(Acceptor):
         self._tls = tls
         self._broadcaster = Broadcaster(self.admission.encodings.encode)
         self._clients: dict[Connection, User] = {}
+
+    def start_tasks(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self._worlds.keep, name="worlds")
 
     def start_senders(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._broadcaster.run, name="ws broadcaster")
@@ -214,7 +218,7 @@ class WsServer(Acceptor):
             self.admission.connect(user)
             place.callback(self.admission.disconnect, user)
             name, path = split_address(request.path)
-            world = await self.worlds.find(name, may_create=True)
+            world = await self._worlds.find(name, may_create=True)
             place.enter_context(world.entered())
         except FootlightsError as error:
             return Refused(status_of(error, self._statuses, 503), error, quotes=True)

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights import open_stage
-from footlights.authority import SqliteLedger
-from footlights.errors import Busy, FootlightsError, SessionClosed
+from footlights.authority.ledger.names import ledger_at
+from footlights.errors import Busy, FootlightsError, LedgerFenced, SessionClosed
 from footlights.failures import contained, describe, leaves
 from footlights_transports.access.admission import Admission
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.errors import UnknownWorld
 from footlights_transports.views.base.view import run_views
 from footlights_transports.worlds.names import MAIN
 from footlights_transports.worlds.world import World, Worlds
@@ -27,12 +28,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
+    from footlights.authority.ledger.names import LedgerName
+    from footlights.authority.ledger.postgres.node import PostgresNode
     from footlights_transports.config.config import Config
     from footlights_transports.server.metrics import Metrics
     from footlights_transports.views.base.view import Mount
 
 _LOOKS = 10
 """Looks at each world in the time after which it is closed. Closing may be one look late."""
+
+PATIENCE = 6.0
+"""Seconds to wait for a world in a database: its owner may be this server before it was killed, whose lease ends."""
 
 log = logging.getLogger("footlights.worlds")
 
@@ -52,18 +58,28 @@ class _Slot:
 
 
 class HostedWorlds(Worlds):
-    """The worlds that the settings allow. They live in `nursery`, which outlives their clients."""
+    """The worlds that the settings allow. They live in `nursery`, which outlives their clients, and share `node`."""
 
-    def __init__(self, config: Config, metrics: Metrics, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        config: Config,
+        metrics: Metrics,
+        nursery: trio.Nursery,
+        owns: Callable[[str], bool] = lambda _: True,
+        node: PostgresNode | None = None,
+    ) -> None:
+        """`owns` says which worlds are this process's."""
         self.admission = Admission(config.policy)
         self.views = config.views
         self.config = config
         """The settings. A reload replaces them."""
         self._metrics = metrics
         self._nursery = nursery
+        self._owns = owns
         self._slots: dict[str, _Slot] = {}
         self._is_ending = False
         self._owner = trio.Lock()
+        self._node = node
         self.renew: Callable[[World], object] | None = None
         """Called with each world that is opened after a reload, which changed settings of its views."""
 
@@ -103,8 +119,10 @@ class HostedWorlds(Worlds):
 
     # -- for the process
 
-    async def open_main(self) -> World:
-        """Open the main world. What fails it ends the server."""
+    async def open_main(self) -> World | None:
+        """Open the main world, if it is this process's. What fails it ends the server."""
+        if not self._owns(MAIN):
+            return None
         slot = self._slots[MAIN] = _Slot(MAIN)
         world: World = await self._nursery.start(self._run, slot)
         return world
@@ -131,6 +149,8 @@ class HostedWorlds(Worlds):
         """Begin to open a world. Raises `UnknownWorld`, and `Busy`."""
         if self._is_ending:
             raise SessionClosed("The server is closing. Come back to this world when it is open again.")
+        if not self._owns(name):
+            raise UnknownWorld("Another worker has this world: write its name in the address as it is, unescaped.")
         settings = self.config.worlds
         if not settings.exists(name):
             settings.check_may_create(name, self._slots, may_create=may_create)
@@ -147,10 +167,14 @@ class HostedWorlds(Worlds):
             else:
                 with contained(partial(self._fail, slot)):
                     settings, trace = self.config.worlds, self.config.trace
-                    settings.folder.mkdir(parents=True, exist_ok=True)
+                    settings.make_folder()
                     its_trace = None if trace is None else trace / slot.name
                     config = settings.config_of(slot.name) or self.config
                     await self._host(slot, config, settings.ledger_of(slot.name), its_trace, task_status)
+        except* LedgerFenced as fenced:  # which passes through that boundary, because it closes a stage
+            if slot.name == MAIN:
+                raise
+            self._fail(slot, fenced)
         finally:
             self._slots.pop(slot.name, None)
             slot.failed = slot.failed or SessionClosed("This world is closed.")
@@ -164,7 +188,7 @@ class HostedWorlds(Worlds):
         slot.failed = Busy(f"This world cannot be opened now: {(codes or [FootlightsError.code])[0]}.")
 
     async def _host(
-        self, slot: _Slot, config: Config, path: Path, trace: Path | None, task_status: trio.TaskStatus[World]
+        self, slot: _Slot, config: Config, place: LedgerName, trace: Path | None, task_status: trio.TaskStatus[World]
     ) -> None:
         metrics, cast = self._metrics.of_world(), config.cast
         views = [view if slot.name == MAIN else view.in_world(slot.name) for view in config.views]
@@ -172,7 +196,7 @@ class HostedWorlds(Worlds):
             cast = view.extend(cast)
         async with trio.open_nursery() as tasks:
             async with (
-                SqliteLedger(path) as ledger,
+                ledger_at(place, node=self._node, patience=PATIENCE) as ledger,
                 open_stage(
                     cast,
                     ledger=metrics.watching(ledger),
@@ -182,7 +206,7 @@ class HostedWorlds(Worlds):
                 ) as stage,
             ):
                 if stage.ignores_world:
-                    log.warning("%s", world_not_used(config, path))
+                    log.warning("%s", world_not_used(config, place))
                 access = SessionAccess(stage, admission=self.admission, watch=metrics)
                 try:
                     mounts: list[Mount] = await tasks.start(run_views, access, views)
@@ -201,7 +225,7 @@ class HostedWorlds(Worlds):
             tasks.cancel_scope.cancel(reason="nobody uses the world")
 
 
-def world_not_used(config: Config, ledger: Path) -> str:
+def world_not_used(config: Config, ledger: LedgerName) -> str:
     """The warning that a ledger has taken in another initial world, and what to do about it."""
     file = [] if config.file is None else ["--config", str(config.file)]
     patch = shlex.join(["footlights", "world", "patch", "--ledger", str(ledger), *file])

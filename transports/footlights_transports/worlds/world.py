@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from footlights_transports.access.admission import Admission
     from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.server.metrics import Metrics
+    from footlights_transports.server.readiness import Reason
     from footlights_transports.views.base.view import Mount, View
 
 
@@ -71,6 +73,13 @@ class World:
             nursery.start_soon(self.readiness.keep_checking, name="readiness")
 
 
+def opened(world: World | str) -> World:
+    """The world of a request. Raises `UnknownWorld` for the name of one that was not opened for it."""
+    if isinstance(world, str):
+        raise UnknownWorld("This world is not open now.")
+    return world
+
+
 class Worlds(ABC):
     """The worlds of one server process."""
 
@@ -92,6 +101,18 @@ class Worlds(ABC):
     @abstractmethod
     async def keep(self) -> None:
         """Do what the worlds need in the background, until cancelled. Each server calls this."""
+
+    async def readiness(self, world: World | str) -> tuple[list[Reason], str | None]:
+        """Why new work should not be sent to this world, and the rule that does not return. Raises `UnknownWorld`."""
+        readiness = opened(world).readiness
+        reasons = await readiness.reasons()
+        return reasons, readiness.overdue_rule
+
+    async def rendered(self, metrics: Metrics) -> bytes:
+        """All metrics, of all worlds together."""
+        await trio.lowlevel.checkpoint()
+        stages = [each.access.stage for each in self.opened()]
+        return metrics.render(stages, self.admission.incidents.counts)
 
 
 class OneWorld(Worlds):

@@ -2,17 +2,20 @@
 
 A ledger stores commits in order, exactly one for each turn, the state of every tool that was begun, and the request ids
 of turns. It judges nothing.
+
+A ledger has one owner: the stage that opened it last. Every method that writes raises `LedgerFenced` for an earlier
+owner, and then wrote nothing. A stage that gets it closes, and reports no commit that it does not know.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
@@ -65,7 +68,8 @@ class Ledger(Protocol):
     async def begin_epoch(self, genesis: World) -> Opening:
         """Called once by each stage that opens on this ledger. `genesis` is the initial world of a new ledger.
 
-        Raises `RegistrationError` for a world with a malformed digest.
+        Raises `LedgerInUse` if another stage owns the ledger now, and `RegistrationError` for a world with a malformed
+        digest.
         """
         ...
 
@@ -138,4 +142,21 @@ class Ledger(Protocol):
 
     async def release_tool(self, key: str) -> None:
         """Release the key of a tool that was stopped before it had any effect. Raises `LedgerUnavailable`."""
+        ...
+
+
+@runtime_checkable
+class LeasedLedger(Protocol):
+    """A ledger whose owner has to say that it lives: if it does not, another stage may take the ledger over.
+
+    The lease only decides when. Whose writes count is decided at each write, by `LedgerFenced`.
+    """
+
+    async def hold(self, doubtful: Callable[[bool], None]) -> None:
+        """Renew the lease until cancelled. The stage that opened the ledger runs this as a task.
+
+        `doubtful(True)` is called when the lease may have run out by the owner's own clock: the stage then begins no
+        turn, and goes on with those that run. `doubtful(False)` is called when the lease is renewed after all. Raises
+        `LedgerFenced` when another stage owns the ledger.
+        """
         ...

@@ -19,9 +19,10 @@ from footlights.authority import JsonWorld, TurnRequest, canonical, chain
 from footlights.authority.audit.audit import audit
 from footlights.authority.audit.reader import LedgerUnreadable
 from footlights.authority.audit.rebuild import replay
+from footlights.authority.ledger.sql.errors import LedgerDamaged
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.authority.ledger.sqlite.schema import VERSION, LedgerDamaged
+from footlights.authority.ledger.sqlite.schema import VERSION
 from footlights.authority.tool_steps import ToolStep
 from footlights.testing import take_turn
 from footlights_actors.demo.tavern.cast import tavern_cast

@@ -20,12 +20,14 @@ from footlights.authority import (
     TurnRequest,
     World,
 )
+from footlights.authority.ledger.names import ledger_at
 from footlights.errors import InvalidCommand
 from footlights.testing import check_ledger
 from footlights.testing.faults import FlakyLedger
+from footlights.testing.fenced import Fence, FencedLedger
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -53,6 +55,21 @@ async def test_the_sqlite_ledger_keeps_the_contract(tmp_path: Path) -> None:
         return SqliteLedger(tmp_path / name)
 
     await check_ledger(in_a_file)
+
+
+async def test_the_fenced_ledger_keeps_the_contract_for_its_owner() -> None:
+    @asynccontextmanager
+    async def fenced(_name: str) -> AsyncIterator[Ledger]:
+        yield FencedLedger(MemoryLedger(), Fence())
+
+    await check_ledger(fenced, durable=False)
+
+
+async def test_the_postgres_ledger_keeps_the_contract(postgres_url: Callable[[str], str]) -> None:
+    def in_a_database(name: str) -> AbstractAsyncContextManager[Ledger]:
+        return ledger_at(postgres_url(name))
+
+    await check_ledger(in_a_database)
 
 
 class CountsFromZero(MemoryLedger):

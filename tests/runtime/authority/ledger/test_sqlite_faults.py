@@ -15,24 +15,19 @@ from trio.testing import wait_all_tasks_blocked
 
 from footlights.authority import (
     CommitRecord,
-    JsonWorld,
-    JudgeRequest,
-    RuleBook,
     ToolRecord,
     ToolState,
     TurnRequest,
     World,
-    accept,
     chain,
-    every_turn,
-    judge,
-    patch,
 )
 from footlights.authority.audit.audit import audit
+from footlights.authority.ledger.sql.errors import LedgerDamaged
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.authority.ledger.sqlite.schema import LedgerDamaged, connect, write_version
+from footlights.authority.ledger.sqlite.schema import connect, write_version
 from footlights.errors import InvalidCommand, LedgerUnavailable
+from tests.runtime.authority.ledger.batches import EMPTY, batch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -43,19 +38,6 @@ if TYPE_CHECKING:
     from footlights.authority.audit.audit import AuditReport
 
     Write: TypeAlias = Callable[[SqliteLedger], Awaitable[object]]
-
-EMPTY = JsonWorld([])
-NOTES = RuleBook({"note": every_turn(lambda world, intents: accept(patch.add("/-", "noted")))})
-
-
-def batch(world: World, *turn_ids: str, previous: str | None = None) -> tuple[list[CommitRecord], World]:
-    records: list[CommitRecord] = []
-    for turn_id in turn_ids:
-        judgement = judge(JudgeRequest("s", turn_id, None), world, NOTES, previous)
-        records.append(judgement.record)
-        previous, world = judgement.record.commit_digest, judgement.world
-    return records, world
-
 
 FIRST, AFTER_FIRST = batch(EMPTY, "t1-000001", "t1-000002")
 SECOND, AFTER_SECOND = batch(AFTER_FIRST, "t1-000003", "t1-000004", "t1-000005", previous=FIRST[-1].commit_digest)

@@ -29,8 +29,9 @@ from footlights.authority import (
     judge,
     patch,
 )
+from footlights.authority.ledger.sql.errors import LedgerDamaged, LedgerFormat
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
-from footlights.authority.ledger.sqlite.schema import APPLICATION_ID, VERSION, LedgerDamaged, LedgerFormat, connect
+from footlights.authority.ledger.sqlite.schema import APPLICATION_ID, VERSION, connect
 from footlights.authority.ledger.sqlite.store import SqliteStore
 from footlights.errors import InvalidCommand, LedgerInUse, LedgerUnavailable, TooLarge
 

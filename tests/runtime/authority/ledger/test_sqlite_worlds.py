@@ -28,7 +28,7 @@ from footlights.authority import (
 from footlights.authority.audit.audit import audit
 from footlights.authority.audit.reader import Altered
 from footlights.authority.audit.rebuild import replay, worlds_of
-from footlights.authority.ledger.sqlite import worlds
+from footlights.authority.ledger.sql import worlds
 from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.authority.ledger.sqlite.schema import connect
 from footlights.authority.world.checkpoint import RowSpace
@@ -360,7 +360,7 @@ _KILLED = """
 import sys, trio
 from pathlib import Path
 from footlights.authority import SqliteLedger
-from footlights.authority.ledger.sqlite import worlds
+from footlights.authority.ledger.sql import worlds
 from tests.runtime.authority.ledger.test_sqlite_worlds import Writer
 
 worlds.CHECKPOINT_EVERY, worlds.MAX_ROWS, worlds.LONGEST = 8, 5, 64

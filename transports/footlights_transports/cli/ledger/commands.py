@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
 import orjson
@@ -13,12 +13,12 @@ import typer
 from footlights_transports.cli.exit_codes import exit_on_refusal
 
 app = typer.Typer()
-ledgers = typer.Typer(help="Read a ledger.")
+ledgers = typer.Typer(help="Read a ledger, copy one, or prepare a database for ledgers.")
 app.add_typer(ledgers, name="ledger")
 worlds = typer.Typer(help="Change the world of a closed ledger.")
 app.add_typer(worlds, name="world")
 
-LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file. It may be in use.")]
+LedgerName = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger: a file or a URL. It may be in use.")]
 
 
 class Conflicts(StrEnum):
@@ -33,7 +33,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 @app.command("audit")
 def audit_ledger(
-    ledger: LedgerPath,
+    ledger: LedgerName,
     head: Annotated[
         str | None,
         typer.Option(metavar="DIGEST", help="A head that was stored elsewhere; the ledger must contain it."),
@@ -57,7 +57,7 @@ def audit_ledger(
 
 @app.command("replay")
 def replay_ledger(
-    ledger: LedgerPath,
+    ledger: LedgerName,
     at: Annotated[
         str | None, typer.Option(metavar="COMMIT", help="Stop after this commit: its id or its position.")
     ] = None,
@@ -74,7 +74,7 @@ def replay_ledger(
 
 @ledgers.command("show")
 def show_ledger(
-    ledger: LedgerPath,
+    ledger: LedgerName,
     name: Annotated[
         str | None, typer.Argument(metavar="[COMMIT|TURN]", help="A commit by its id or position, or a turn by its id.")
     ] = None,
@@ -91,7 +91,7 @@ def show_ledger(
 
 @ledgers.command("artifact")
 def show_artifact(
-    ledger: LedgerPath,
+    ledger: LedgerName,
     ref: Annotated[str, typer.Argument(metavar="REF", help="One of a commit's artifact_refs: blake3:...")],
 ) -> None:
     """Print an artifact as canonical JSON, whose BLAKE3 digest is the name of the artifact.
@@ -103,9 +103,46 @@ def show_artifact(
     print_artifact(ledger, ref)
 
 
+@ledgers.command("init")
+def init_database(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A database: postgresql://USER@HOST/DATABASE")],
+) -> None:
+    """Make the tables of ledgers in a PostgreSQL database, once.
+
+    It needs the right to create a schema. A world is made when a stage opens it. Other users of the machine can see the
+    arguments of a command, so leave the password to PGPASSWORD or ~/.pgpass.
+    """
+    from footlights.authority.ledger.names import init_database
+
+    with exit_on_refusal():
+        made = init_database(url)
+    typer.echo("made the tables of ledgers" if made else "the database has the tables of ledgers already")
+
+
+@ledgers.command("copy")
+def copy(
+    source: LedgerName,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A file or a URL that has no ledger yet.")],
+) -> None:
+    """Copy a ledger from a file to a database, or back. Every digest stays.
+
+    The ledger is audited before and after. Stop the stage first: what it commits later is not in the copy.
+    """
+    from footlights.authority.audit.reader import Altered
+    from footlights.authority.ledger.copying import copy_ledger
+
+    try:
+        with exit_on_refusal():
+            report = copy_ledger(source, target)
+    except Altered as flaw:
+        typer.echo(str(flaw), err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"copied {report.commits:,} commits and {report.tool_steps:,} tool steps; the head is {report.head}")
+
+
 @worlds.command("patch")
 def patch_world_of_ledger(
-    ledger: Annotated[Path, typer.Option(metavar="LEDGER", help="The ledger file. No stage may have it open.")],
+    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger, a file or a URL. No stage may have it.")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A JSON Patch (RFC 6902): a list of operations.")
     ] = None,

@@ -16,17 +16,18 @@ from footlights.authority.audit.audit import audit
 from footlights.authority.audit.reader import Altered, LedgerUnreadable
 from footlights.authority.audit.rebuild import apply, read_record, replay
 from footlights.authority.digest import canonical
-from footlights.authority.ledger.sqlite.reader import SqliteReader
+from footlights.authority.ledger.names import ledger_name, reader_at
 from footlights.authority.world import plain_view
+from footlights.errors import InvalidCommand, LedgerUnavailable
 from footlights_transports.cli.ledger.show import harmless, in_full, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from pathlib import Path
 
     from footlights.authority.audit.audit import AuditReport
     from footlights.authority.audit.reader import Entry, ToolRow
     from footlights.authority.audit.rebuild import Replay
+    from footlights.authority.ledger.sql.reader import SqlReader
     from footlights.events import JsonValue
 
 _T = TypeVar("_T")
@@ -36,10 +37,10 @@ _LARGE = 5_000
 _LATEST = 10
 
 
-def print_audit(ledger: Path, head: str | None, tools_head: str | None, *, as_json: bool) -> int:
+def print_audit(ledger: str, head: str | None, tools_head: str | None, *, as_json: bool) -> int:
     """Returns 1 if anything was altered."""
-    with _errors_of(ledger), _Watched(ledger, "auditing") as reader:
-        report = audit(reader, head, tools_head=tools_head)
+    with _errors_of(ledger), reader_at(ledger) as reader:
+        report = audit(_Watched(reader, "auditing"), head, tools_head=tools_head)
     if as_json:
         _print_json(_report_json(report))
     else:
@@ -47,12 +48,12 @@ def print_audit(ledger: Path, head: str | None, tools_head: str | None, *, as_js
     return 0 if report.ok else 1
 
 
-def print_replay(ledger: Path, at: str | None, *, as_json: bool) -> int:
+def print_replay(ledger: str, at: str | None, *, as_json: bool) -> int:
     """Returns 1 if the rebuilt world is different."""
-    with _errors_of(ledger), _Watched(ledger, "replaying") as reader:
+    with _errors_of(ledger), reader_at(ledger) as reader:
         position = None if at is None else _the_one(reader, at).position
         began = perf_counter()
-        replayed = replay(reader, at=position)
+        replayed = replay(_Watched(reader, "replaying"), at=position)
         seconds = perf_counter() - began
     differences = _differences(replayed)
     rate = replayed.commits / seconds
@@ -77,8 +78,8 @@ def print_replay(ledger: Path, at: str | None, *, as_json: bool) -> int:
     return 0 if replayed.identical else 1
 
 
-def print_commits(ledger: Path, name: str | None) -> None:
-    with _errors_of(ledger), SqliteReader(ledger) as reader:
+def print_commits(ledger: str, name: str | None) -> None:
+    with _errors_of(ledger), reader_at(ledger) as reader:
         found = reader.latest(_LATEST) if name is None else _all_named(reader, name)
         if not found:
             typer.echo("no commits")
@@ -90,8 +91,8 @@ def print_commits(ledger: Path, name: str | None) -> None:
                 typer.echo(line)
 
 
-def print_artifact(ledger: Path, ref: str) -> None:
-    with _errors_of(ledger), SqliteReader(ledger) as reader:
+def print_artifact(ledger: str, ref: str) -> None:
+    with _errors_of(ledger), reader_at(ledger) as reader:
         for entry in reader.mentioning(ref):
             for artifact in read_record(entry).artifacts:
                 if artifact.ref == ref:
@@ -105,36 +106,46 @@ def print_artifact(ledger: Path, ref: str) -> None:
 
 
 @contextmanager
-def _errors_of(path: Path) -> Generator[None]:
+def _errors_of(ledger: str) -> Generator[None]:
     """An error of the ledger in the block ends the command."""
     try:
         yield
     except LedgerUnreadable as error:
-        typer.echo(harmless(f"{path}: {error}"), err=True)
+        typer.echo(harmless(f"{ledger_name(ledger)}: {error}"), err=True)
+        raise typer.Exit(2) from None
+    except (InvalidCommand, LedgerUnavailable) as error:
+        typer.echo(harmless(str(error)), err=True)
         raise typer.Exit(2) from None
     except Altered as flaw:
         typer.echo(harmless(str(flaw)), err=True)
         raise typer.Exit(1) from None
 
 
-class _Watched(SqliteReader):
-    """A reader that shows its progress on a terminal if it takes long."""
+class _Watched:
+    """A `LedgerReader` that shows the progress of another on a terminal if it takes long."""
 
-    def __init__(self, path: Path, doing: str) -> None:
-        super().__init__(path)
+    def __init__(self, reader: SqlReader, doing: str) -> None:
+        self._reader = reader
         self._doing = doing
+        self.check_schema = reader.check_schema
+        self.genesis = reader.genesis
+        self.epochs = reader.epochs
+        self.worlds = reader.worlds
+        self.nodes = reader.nodes
+        self.requests = reader.requests
+        self.ends = reader.ends
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        return self._tracked(super().entries(after), self._doing, self.count() - after)
+        return self._tracked(self._reader.entries(after), self._doing, self._reader.count() - after)
 
     def tools(self) -> Iterator[ToolRow]:
-        return self._tracked(super().tools(), f"{self._doing} tools", self.count_tool_steps())
+        return self._tracked(self._reader.tools(), f"{self._doing} tools", self._reader.count_tool_steps())
 
     def check_file(self) -> None:
         with ExitStack() as shown:
-            if _is_shown(self.count() + self.count_tool_steps()):
+            if _is_shown(self._reader.count() + self._reader.count_tool_steps()):
                 shown.enter_context(Console(stderr=True).status(f"{self._doing} the file"))
-            super().check_file()
+            self._reader.check_file()
 
     def _tracked(self, rows: Iterator[_T], doing: str, number: int) -> Iterator[_T]:
         console = Console(stderr=True)
@@ -145,21 +156,21 @@ def _is_shown(number: int) -> bool:
     return number >= _LARGE and sys.stderr.isatty()
 
 
-def _all_named(reader: SqliteReader, name: str) -> list[Entry]:
+def _all_named(reader: SqlReader, name: str) -> list[Entry]:
     found = reader.named(name)
     if not found:
         raise LedgerUnreadable(f"It has no commit or turn {name[:128]!r}.")
     return found
 
 
-def _the_one(reader: SqliteReader, name: str) -> Entry:
+def _the_one(reader: SqlReader, name: str) -> Entry:
     first, *others = _all_named(reader, name)
     if others:
         raise LedgerUnreadable(f"It has {len(others) + 1} commits named {name[:128]!r}; take one by its position.")
     return first
 
 
-def _worlds_around(reader: SqliteReader, entry: Entry) -> tuple[JsonValue, JsonValue] | None:
+def _worlds_around(reader: SqlReader, entry: Entry) -> tuple[JsonValue, JsonValue] | None:
     """The worlds before and after the commit; None if they cannot be rebuilt."""
     try:
         before = replay(reader, at=entry.position - 1).world

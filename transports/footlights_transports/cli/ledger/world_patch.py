@@ -25,7 +25,6 @@ from footlights.authority import (
     JsonWorld,
     JudgeRequest,
     RuleBook,
-    SqliteLedger,
     accept,
     judge,
     patch,
@@ -34,7 +33,7 @@ from footlights.authority import (
 from footlights.authority.audit.reader import LedgerUnreadable
 from footlights.authority.audit.rebuild import read_record, replay
 from footlights.authority.initial_world import InitialEdit, taken_in
-from footlights.authority.ledger.sqlite.reader import SqliteReader
+from footlights.authority.ledger.names import ledger_at, reader_at
 from footlights.authority.patch import from_json, to_json
 from footlights.authority.values import MAX_DEPTH
 from footlights.errors import InvalidCommand
@@ -47,6 +46,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights.authority import CommitRecord, Ruling, World
+    from footlights.authority.ledger.names import LedgerName
+    from footlights.authority.ledger.sql.reader import SqlReader
     from footlights.authority.patch import PatchOp
     from footlights.events import JsonValue
     from footlights_transports.cli.ledger.commands import Conflicts
@@ -55,11 +56,11 @@ _NAME = "world_patch"
 _NOTHING = object()
 
 
-def patch_world(ledger: Path, file: Path, why: str) -> CommitRecord:
+def patch_world(ledger: LedgerName | str, file: Path, why: str) -> CommitRecord:
     """Commit the JSON Patch in a file. Raises `FootlightsError`; then nothing was committed."""
     check_why(why)
     ruling = accept(*_read(file))
-    with SqliteReader(ledger) as reader:
+    with reader_at(ledger) as reader:
         _check_kind(reader)
 
     def decide(_: object) -> Ruling:
@@ -68,9 +69,9 @@ def patch_world(ledger: Path, file: Path, why: str) -> CommitRecord:
     return trio.run(_commit, ledger, decide, why)
 
 
-def is_taken_in(ledger: Path, world: World) -> bool:
+def is_taken_in(ledger: LedgerName | str, world: World) -> bool:
     """Whether this is the initial world that the ledger took in last. Raises `FootlightsError`."""
-    with SqliteReader(ledger) as reader:
+    with reader_at(ledger) as reader:
         edits = _edits(reader)
         return world.digest() == (edits[-1].digest if edits else reader.genesis().digest)
 
@@ -79,7 +80,7 @@ def is_taken_in(ledger: Path, world: World) -> bool:
 class Edit:
     """The edit of an initial world."""
 
-    ledger: Path
+    ledger: LedgerName | str
     before: JsonWorld
     """The one that the ledger took in last."""
     after: JsonWorld
@@ -88,9 +89,9 @@ class Edit:
     """The world of the ledger."""
 
     @classmethod
-    def read(cls, ledger: Path, world: World) -> Edit:
+    def read(cls, ledger: LedgerName | str, world: World) -> Edit:
         """Raises `FootlightsError`, also for worlds of a host's own kind."""
-        with SqliteReader(ledger) as reader:
+        with reader_at(ledger) as reader:
             _check_kind(reader)
             before, now = (replay(reader, at=at).world for at in (0, reader.count()))
             for edit in _edits(reader):
@@ -158,19 +159,19 @@ def _members(value: object) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
-def _check_kind(reader: SqliteReader) -> None:
+def _check_kind(reader: SqlReader) -> None:
     if not reader.genesis().is_json:
         raise LedgerUnreadable(_OWN_KIND)
 
 
-def _edits(reader: SqliteReader) -> list[InitialEdit]:
+def _edits(reader: SqlReader) -> list[InitialEdit]:
     return taken_in(map(read_record, reader.of_session(OPERATOR)))
 
 
-async def _commit(path: Path, decide: Callable[[object], Ruling], why: str) -> CommitRecord:
+async def _commit(path: LedgerName | str, decide: Callable[[object], Ruling], why: str) -> CommitRecord:
     any_world = JsonWorld({}, max_bytes=sys.maxsize, max_depth=MAX_DEPTH)
     intent = Intent(IntentType.DECISION, _NAME)
-    async with SqliteLedger(path) as ledger:
+    async with ledger_at(path) as ledger:
         opening = await ledger.begin_epoch(any_world)
         previous = (await ledger.last_digests([OPERATOR])).get(OPERATOR)
         request = JudgeRequest(OPERATOR, turn_id(opening.epoch, 1), None, (intent,), why=why)

@@ -10,41 +10,22 @@ and size.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from footlights.authority.audit.reader import (
-    Altered,
-    EndsRow,
-    Entry,
-    EpochRow,
-    GenesisRow,
-    LedgerUnreadable,
-    RequestRow,
-    ToolRow,
-    WorldRow,
-)
+from footlights.authority.audit.reader import Altered, Entry, LedgerUnreadable
+from footlights.authority.ledger.sql.reader import COMMITS, SqlReader, entry_of
 from footlights.authority.ledger.sqlite.schema import has_expected_schema, is_new, translated
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
     from os import PathLike
 
-    from footlights.authority.world.checkpoint import NodeRow
 
-_COMMITS = "SELECT position, epoch, session_id, turn_id, record, commit_digest, entry_digest FROM commits"
-_NODES = "SELECT id, body, kids FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id"
-_PAGE = 256
-_BEFORE_ALL = -(2**63)
-_COMMIT_ID = re.compile(r"(?:c-)?([0-9a-f]{8,64})")
-_POSITION = re.compile(r"[0-9]{1,15}")
-
-
-class SqliteReader:
+class SqliteReader(SqlReader):
     """A `LedgerReader` of a ledger file; use it in a `with` block, in one thread.
 
     Raises `LedgerUnreadable` if the file does not exist or is not a ledger.
@@ -65,12 +46,6 @@ class SqliteReader:
                 self._as_found = self._stamp()
             self._connection = _opened_without_log(self._path)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         self._connection.close()
 
@@ -87,99 +62,10 @@ class SqliteReader:
         if found != "ok":
             raise Altered("file", f"SQLite finds it damaged: {' '.join(found.split())}.")
 
-    # -- whole tables
-
-    def genesis(self) -> GenesisRow:
-        row = self._only_row("genesis", "SELECT id, format, genesis_digest, is_json FROM meta")
-        _check_shape("genesis", row, int, str, int)
-        if row[2] not in (0, 1):
-            raise Altered("genesis", "It is said to be of no kind of world.")
-        return GenesisRow(row[0], row[1], row[2] == 1)
-
-    def epochs(self) -> Iterator[EpochRow]:
-        for row in self._rows("SELECT epoch, first_position, entry_digest FROM epochs ORDER BY epoch"):
-            _check_shape(f"epoch {row[0]}", row, int, int, str)
-            yield EpochRow(*row)
-
-    def entries(self, after: int = _BEFORE_ALL) -> Iterator[Entry]:
-        return map(_entry, self._in_order(_COMMITS, after))
-
-    def worlds(self) -> list[WorldRow]:
-        rows = self._rows("SELECT position, root, first, digest FROM worlds ORDER BY position")
-        for row in rows:
-            _check_shape("world", row, int, int, int, str)
-        return [WorldRow(*row) for row in rows]
-
-    def nodes(self, first: int, last: int) -> Iterator[NodeRow]:
-        while rows := self._rows(f"{_NODES} LIMIT {_PAGE}", first, last):
-            yield from rows
-            first = rows[-1][0] + 1
-
-    def tools(self) -> Iterator[ToolRow]:
-        for row in self._in_order("SELECT position, epoch, key, step, entry_digest FROM tools"):
-            _check_shape(f"tool step {row[0]}", row, int, int, str, str, str)
-            yield ToolRow(*row)
-
-    def requests(self) -> Iterator[RequestRow]:
-        for row in self._in_order("SELECT position, session_id, turn_id, tool_position FROM requests"):
-            _check_shape(f"request {row[0]}", row, int, str, str, int | None)
-            yield RequestRow(*row)
-
-    def ends(self) -> EndsRow:
-        row = self._only_row("ends", "SELECT id, entry_digest, tool_digest FROM ends")
-        _check_shape("ends", row, str, str)
-        return EndsRow(*row)
-
-    # -- lookups
-
-    def count(self) -> int:
-        """The number of commits."""
-        ((number,),) = self._rows("SELECT count(*) FROM commits")
-        return int(number)
-
-    def count_tool_steps(self) -> int:
-        """The number of tool steps."""
-        ((number,),) = self._rows("SELECT count(*) FROM tools")
-        return int(number)
-
-    def latest(self, number: int) -> list[Entry]:
-        """The last commits, in order."""
-        rows = self._rows(f"{_COMMITS} ORDER BY position DESC LIMIT ?", number)
-        return [_entry(row) for row in rows][::-1]
-
-    def named(self, name: str) -> list[Entry]:
-        """The commits that match a position, an id or digest or a prefix of one, or a turn, in order."""
-        if _POSITION.fullmatch(name):
-            found = [_entry(row) for row in self._rows(f"{_COMMITS} WHERE position = ?", int(name))]
-            if found:
-                return found
-        commit_id = _COMMIT_ID.fullmatch(name)
-        if commit_id is not None:
-            where, value = "commit_digest GLOB ?", f"{commit_id[1]}*"
-        else:
-            where, value = "turn_id = ?", name
-        return [_entry(row) for row in self._rows(f"{_COMMITS} WHERE {where} ORDER BY position", value)]
-
-    def of_session(self, session_id: str) -> list[Entry]:
-        """The commits of this session, in order."""
-        return [_entry(row) for row in self._rows(f"{_COMMITS} WHERE session_id = ? ORDER BY position", session_id)]
-
     def mentioning(self, words: str) -> list[Entry]:
         """The commits whose record contains this text, in order. It scans all of them."""
-        query = f"{_COMMITS} WHERE instr(record, CAST(? AS BLOB)) ORDER BY position"
-        return [_entry(row) for row in self._rows(query, words)]
-
-    def _in_order(self, query: str, after: int = _BEFORE_ALL) -> Iterator[tuple[Any, ...]]:
-        # In pages, so that an iteration that stops early leaves no open statement, which would keep the file open.
-        while page := self._rows(f"{query} WHERE position > ? ORDER BY position LIMIT {_PAGE}", after):
-            yield from page
-            after = page[-1][0]
-
-    def _only_row(self, place: str, query: str) -> tuple[Any, ...]:
-        rows = self._rows(query)
-        if [row[0] for row in rows] != [1]:
-            raise Altered(place, "Its row is missing, or is not the only one.")
-        return rows[0][1:]
+        query = f"{COMMITS} WHERE instr(record, CAST(? AS BLOB)) ORDER BY position"
+        return [entry_of(row) for row in self._rows(query, words)]
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with _readable():
@@ -232,14 +118,3 @@ def _readable() -> Generator[None]:
             yield
     except LedgerUnavailable as error:
         raise LedgerUnreadable(str(error)) from error
-
-
-def _entry(row: tuple[Any, ...]) -> Entry:
-    _check_shape(f"commit {row[0]}", row, int, int, str, str, bytes, str, str, position=row[0])
-    return Entry(*row)
-
-
-def _check_shape(place: str, row: tuple[Any, ...], *kinds: Any, position: int | None = None) -> None:
-    # A column of SQLite accepts a value of any type.
-    if not all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
-        raise Altered(place, "Its row holds a value of the wrong kind.", position)

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from footlights.authority.chain import FORMAT, seed
+from footlights.authority.ledger.sql.errors import LedgerDamaged, LedgerFormat
 from footlights.authority.world.checkpoint import Checkpoint, RowSpace
 from footlights.errors import LedgerUnavailable
 from footlights.private_files import create_for_owner_only
@@ -92,18 +93,6 @@ _PAGE = 256
 _BUSY_SECONDS = 0.1
 
 
-class LedgerFormat(LedgerUnavailable):
-    """The file is not a ledger, or a later version of Footlights wrote it."""
-
-    code = "ledger_format"
-
-
-class LedgerDamaged(LedgerUnavailable):
-    """The file is a ledger, and its content is inconsistent. `footlights audit` finds the place."""
-
-    code = "ledger_damaged"
-
-
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that any thread may use, one at a time, without implicit transactions."""
     create_for_owner_only(path)  # SQLite copies the mode to the files beside it
@@ -162,18 +151,30 @@ def make_durable(connection: sqlite3.Connection) -> None:
 
 def create(connection: sqlite3.Connection, genesis_digest: str, genesis: JsonWorld | None) -> None:
     """Create the tables in an empty file, in one transaction. `genesis` is None for a world of the host's own kind."""
-    connection.execute("BEGIN IMMEDIATE")
-    for table in TABLES:
-        connection.execute(table)
-    connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, genesis is not None))
+    end = seed(genesis_digest)
+    create_tables(connection, genesis_digest, genesis is not None, end, end)
     if genesis is not None:
         checkpoint = Checkpoint(genesis, 0, RowSpace(), 1, 1)
         while not checkpoint.root:
             insert_nodes(connection, checkpoint, checkpoint.take(_PAGE))
-    connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (seed(genesis_digest), seed(genesis_digest)))
+    connection.execute("COMMIT")
+
+
+def create_tables(
+    connection: sqlite3.Connection,
+    genesis_digest: str,
+    is_json: bool,
+    entry_digest: str,
+    tool_digest: str,
+) -> None:
+    """Begin a transaction, and make the tables in it, with the genesis and the ends."""
+    connection.execute("BEGIN IMMEDIATE")
+    for table in TABLES:
+        connection.execute(table)
+    connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, is_json))
+    connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (entry_digest, tool_digest))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     write_version(connection)
-    connection.execute("COMMIT")
 
 
 def insert_nodes(connection: sqlite3.Connection, checkpoint: Checkpoint, rows: Sequence[NodeRow]) -> None:

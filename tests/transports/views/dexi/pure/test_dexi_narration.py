@@ -207,6 +207,20 @@ def test_a_plan_finds_the_tools_that_are_described_as_what_is_asked_for(
     assert ("no tool that is described as one to" not in plan) is fits
 
 
+@pytest.mark.parametrize(
+    ("about", "could"),
+    [
+        ("Search the archive. It is old.", "search the archive"),
+        ("GPS search of the ship.", "use Search archive"),
+        ("Returns what a search finds.", "use Search archive"),
+        ("", "use Search archive"),
+    ],
+)
+def test_what_could_be_run_is_a_sentence_whatever_the_description_of_the_tool(about: str, could: str) -> None:
+    run = run_of(TurnFinal(""), OK, tools={"search_archive": about}, decision=decided(ExecutionPolicy.DENY))
+    assert run[1]["content"] == f"I have not run anything. I can {could} if you allow it.\n\n"
+
+
 def test_a_plan_that_cannot_be_carried_out_says_so() -> None:
     run = run_of(TurnFinal(""), OK, tools={})
     assert run[1]["content"] == "The agent has no tools, so it cannot search. It will answer in words."

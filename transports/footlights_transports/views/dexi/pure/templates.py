@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from footlights.authority.approval_news import ApprovalState
 from footlights.modes import Activity, Confirmation
+from footlights.modes.lexicon import ORDER, class_of
 from footlights_transports.views.dexi.pure.events import RunOutcome, StepOutcome
 
 if TYPE_CHECKING:
@@ -144,9 +145,7 @@ def denied(decision: ModeDecision, tools: Mapping[str, str]) -> str:
     if not tools:
         told = f"I have not run anything, and I have no tools to {_work(decision) or 'run anything'} with."
     elif fitting:
-        could = _listed(
-            dict.fromkeys(_in_sentence(purpose(tools[name]) if tools[name] else label(name)) for name in fitting), "or"
-        )
+        could = _listed(dict.fromkeys(_could(name, tools[name]) for name in fitting), "or")
         told = f"I have not run anything. I can {could} if you allow it."
     else:
         told = f"I have not run anything. If you allow it, I can use {_listed(map(label, tools))}."
@@ -164,8 +163,11 @@ def _fitting(decision: ModeDecision, tools: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _in_sentence(text: str) -> str:
-    return text[:1].lower() + text[1:].rstrip(".")
+def _could(name: str, about: str) -> str:
+    """What a tool does, if its description begins with a verb: "I can ..."."""
+    first, _, rest = purpose(about).rstrip(".").partition(" ")
+    verb = first.casefold()
+    return f"{verb} {rest}" if class_of(verb) == ORDER else f"use {label(name)}"
 
 
 def _listed(items: Iterable[str], joint: str = "and") -> str:

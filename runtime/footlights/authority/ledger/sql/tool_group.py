@@ -1,7 +1,7 @@
-"""Tool group: steps of tools that are written in one transaction, each decided as if it were alone.
+"""Tool group: steps of tools that are written together, each decided as if it were alone.
 
 Each write reaches the disk before its call returns, and most of its time is spent there. So steps that arrive while
-another write is under way wait together, and the first call that gets the file writes them all.
+another write is under way wait together, and the first call that gets the ledger writes them all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Worlds of a ledger file: checkpoints of nodes, a portion with each batch, and the removal of rows no world needs.
+"""Worlds of a ledger in a database: checkpoints of nodes, a portion with each batch, and the removal of dead rows.
 
 The idea: a checkpoint is begun every `CHECKPOINT_EVERY` commits, and each batch writes some of its rows in its own
 transaction, until the root is written. The world is immutable, so that the batches in between do not disturb it.
@@ -15,18 +15,19 @@ those of the genesis, with which every audit begins.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from footlights.authority.audit.reader import WorldRow
 from footlights.authority.audit.rebuild import generation_of
-from footlights.authority.ledger.sqlite.rows import kept_worlds
-from footlights.authority.ledger.sqlite.schema import insert_nodes
+from footlights.authority.ledger.sql.rows import first, kept_worlds
 from footlights.authority.world.checkpoint import Checkpoint, RowSpace
 
 if TYPE_CHECKING:
-    import sqlite3
+    from collections.abc import Sequence
 
+    from footlights.authority.ledger.sql.rows import Connection
     from footlights.authority.world import JsonWorld
+    from footlights.authority.world.checkpoint import NodeRow
 
 CHECKPOINT_EVERY = 4_096
 """Commits between two checkpoints."""
@@ -38,8 +39,20 @@ LONGEST = 16_384
 """Commits over which larger batches divide a whole checkpoint. Opening in the middle makes those commits again."""
 
 
+class NodeTable(Protocol):
+    """Where the rows are written, as a part of the write of a batch."""
+
+    def insert_nodes(self, checkpoint: Checkpoint, rows: Sequence[NodeRow]) -> None:
+        """Insert rows that a checkpoint gave, and with the last of them the world."""
+        ...
+
+    def delete_nodes(self, after: int, before: int, limit: int) -> bool:
+        """Delete the first `limit` rows between these two. Whether there may be more."""
+        ...
+
+
 class WorldRows:
-    """The rows of a world in an open file. `write` is part of a transaction, and `settle` follows its COMMIT."""
+    """The rows of a world in an open ledger. `write` is part of the write of a batch, and `settle` follows it."""
 
     def __init__(self) -> None:
         self.space = RowSpace()
@@ -50,20 +63,20 @@ class WorldRows:
         self._has_dead = True
         """Whether rows between the genesis and the generation may be left."""
 
-    def begin(self, connection: sqlite3.Connection) -> None:
-        """Remove what an unfinished checkpoint left."""
+    def begin(self, connection: Connection) -> int | None:
+        """The number from which on rows are to be removed, because an unfinished checkpoint left them."""
         kept = kept_worlds(connection)
         if not kept:
-            return
+            return None
         self._next_id = kept[-1].root + 1
-        if connection.execute("SELECT 1 FROM nodes WHERE id >= ?", (self._next_id,)).fetchone():
-            connection.execute("DELETE FROM nodes WHERE id >= ?", (self._next_id,))
+        found = first(connection.execute("SELECT 1 FROM nodes WHERE id >= ? LIMIT 1", (self._next_id,)))
+        return None if found is None else self._next_id
 
     def forget(self) -> None:
         """The transaction was rolled back, or it is unknown whether it was."""
         self._checkpoint, self._kept, self._has_dead = None, None, True
 
-    def write(self, connection: sqlite3.Connection, position: int, commits: int, world: JsonWorld) -> None:
+    def write(self, connection: Connection, table: NodeTable, position: int, commits: int, world: JsonWorld) -> None:
         """Write rows of the checkpoint that is due, and remove dead ones. The batch has this many commits."""
         if self._kept is None:
             self._kept = kept_worlds(connection)
@@ -72,18 +85,15 @@ class WorldRows:
         if self._checkpoint is None and position - self._kept[-1].position >= CHECKPOINT_EVERY:
             whole = generation_of(self._kept)[0]
             self._rows_a_commit = (whole.root - whole.first) // LONGEST + 1
-            first = self._first(whole, world.root.size)
-            self._checkpoint = Checkpoint(world, position, self.space, first, self._next_id)
+            begin = self._first(whole, world.root.size)
+            self._checkpoint = Checkpoint(world, position, self.space, begin, self._next_id)
         portion = max(MAX_ROWS, self._rows_a_commit * commits)
         if self._checkpoint is not None:
             rows = self._checkpoint.take(portion)
             self._next_id = self._checkpoint.next_id
-            insert_nodes(connection, self._checkpoint, rows)
+            table.insert_nodes(self._checkpoint, rows)
         if self._has_dead:
-            dead = "SELECT id FROM nodes WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
-            between = (self._kept[0].root, self._kept[-1].first, portion)
-            removed = connection.execute(f"DELETE FROM nodes WHERE id IN ({dead})", between)
-            self._has_dead = removed.rowcount == portion
+            self._has_dead = table.delete_nodes(self._kept[0].root, self._kept[-1].first, portion)
 
     def _first(self, whole: WorldRow, size: int) -> int:
         """The first row of the generation to which the next checkpoint belongs."""

@@ -1,12 +1,13 @@
-"""Queries of a ledger file: commits, tool steps and the world, read through a connection.
+"""Queries of a ledger in a database: commits, tool steps and the world, read through a connection.
 
-Each function recomputes the digest of what it returns: a commit's record, a tool step, the world. A request has none.
-A missing row in between, or a wrong index, is found only by an audit.
+They are written once, in SQL that SQLite reads as it is, and that `postgres.connection` translates. Each function
+recomputes the digest of what it returns: a commit's record, a tool step, the world. A request has none. A missing row
+in between, or a wrong index, is found only by an audit.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
@@ -16,7 +17,7 @@ from footlights.authority.audit.rebuild import check_kept, generation_of, worlds
 from footlights.authority.digest import NotCanonical
 from footlights.authority.initial_world import taken_in
 from footlights.authority.ledger.protocol import ToolRecord, ToolState
-from footlights.authority.ledger.sqlite.schema import LedgerDamaged
+from footlights.authority.ledger.sql.errors import LedgerDamaged
 from footlights.authority.patch import PatchFailed
 from footlights.authority.record import InvalidRecord, recompute_digest, record_from_json
 from footlights.authority.tool_steps import ToolStep
@@ -25,13 +26,18 @@ from footlights.errors import TooLarge
 from footlights.ids import MAX_DIGITS, MIN_DIGITS, OPERATOR, in_order
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable
 
-    from footlights.authority.ledger.sqlite.head import Head
+    from footlights.authority.ledger.sql.head import Head
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
     from footlights.authority.world.checkpoint import RowSpace
+
+
+class Connection(Protocol):
+    """A connection to one ledger: `sqlite3.Connection`, or one that understands the same SQL."""
+
+    def execute(self, sql: str, values: Any = (), /) -> Iterable[tuple[Any, ...]]: ...
 
 
 TOOL_STEPS = """SELECT CAST(it.key AS BLOB), it.position, it.epoch, it.step, it.entry_digest, before.entry_digest
@@ -39,7 +45,7 @@ TOOL_STEPS = """SELECT CAST(it.key AS BLOB), it.position, it.epoch, it.step, it.
 """Each step with the digest of the previous one. The key is read as bytes, because it may not be valid text."""
 
 
-def last_digest(connection: sqlite3.Connection, session_id: str) -> str | None:
+def last_digest(connection: Connection, session_id: str) -> str | None:
     """The commit_digest of the session's last commit."""
     # This scans the session's part of the only index: 10 ms for 50,000 turns, once for each resumed session. With a
     # second index for it, writing a batch took 1.3 times as long in a ledger of 100,000 commits.
@@ -48,7 +54,7 @@ def last_digest(connection: sqlite3.Connection, session_id: str) -> str | None:
     return None if row is None else _record_of(session_id, row[0]).commit_digest
 
 
-def find_record(connection: sqlite3.Connection, session_id: str, turn_id: str) -> CommitRecord | None:
+def find_record(connection: Connection, session_id: str, turn_id: str) -> CommitRecord | None:
     query = "SELECT record FROM commits WHERE session_id = ? AND turn_id = ?"
     row = first(connection.execute(query, (session_id, turn_id)))
     record = None if row is None else _record_of(session_id, row[0])
@@ -57,7 +63,7 @@ def find_record(connection: sqlite3.Connection, session_id: str, turn_id: str) -
     return record
 
 
-def find_request(connection: sqlite3.Connection, session_id: str, request_id: str) -> str | None:
+def find_request(connection: Connection, session_id: str, request_id: str) -> str | None:
     """The turn that this request began."""
     query = "SELECT turn_id FROM requests WHERE session_id = ? AND request_id = ?"
     row = first(connection.execute(query, (session_id, request_id)))
@@ -66,26 +72,26 @@ def find_request(connection: sqlite3.Connection, session_id: str, request_id: st
     return None if row is None else row[0]
 
 
-def latest_records(connection: sqlite3.Connection, session_id: str, limit: int) -> list[CommitRecord]:
+def latest_records(connection: Connection, session_id: str, limit: int) -> list[CommitRecord]:
     query = "SELECT record FROM commits WHERE session_id = ? ORDER BY position DESC LIMIT ?"
     return [_record_of(session_id, data) for (data,) in connection.execute(query, (session_id, limit))][::-1]
 
 
-def position_of(connection: sqlite3.Connection, commit_id: str) -> int | None:
+def position_of(connection: Connection, commit_id: str) -> int | None:
     # There is no index of digests. It begins at the end, where a follower that resumes was a moment ago.
     query = "SELECT position FROM commits WHERE substr(commit_digest, 1, 16) = ? ORDER BY position DESC LIMIT 1"
     row = first(connection.execute(query, (commit_id.removeprefix("c-"),)))
     return None if row is None else row[0]
 
 
-def records_from(connection: sqlite3.Connection, position: int, limit: int) -> list[CommitRecord]:
+def records_from(connection: Connection, position: int, limit: int) -> list[CommitRecord]:
     """The first `limit` commits after this position."""
     query = "SELECT record FROM commits WHERE position > ? ORDER BY position LIMIT ?"
     return [read_record(data) for (data,) in connection.execute(query, (position, limit))]
 
 
 def records_after(
-    connection: sqlite3.Connection, last_epoch: int, session_id: str, turn_id: str, limit: int
+    connection: Connection, last_epoch: int, session_id: str, turn_id: str, limit: int
 ) -> list[CommitRecord]:
     """The first `limit` commits of the session's turns that began after this one, in the order of the turns."""
     # The only index sorts ids as text, which is correct only among ids of one epoch with equally many digits.
@@ -110,9 +116,12 @@ def _record_of(session_id: str, data: bytes) -> CommitRecord:
     return record
 
 
-def find_tool(connection: sqlite3.Connection, key: str) -> ToolRecord | None:
-    """The state of this key by its last step. Raises `LedgerDamaged` if that is not linked to the previous step."""
-    row = first(connection.execute(f"{TOOL_STEPS} WHERE it.key = ? ORDER BY it.position DESC LIMIT 1", (key,)))
+def find_tool(connection: Connection, key: str, stored: str | bytes) -> ToolRecord | None:
+    """The state of this key, which the database has as `stored`, by its last step.
+
+    Raises `LedgerDamaged` if that is not linked to the previous step.
+    """
+    row = first(connection.execute(f"{TOOL_STEPS} WHERE it.key = ? ORDER BY it.position DESC LIMIT 1", (stored,)))
     if row is None:
         return None
     try:
@@ -124,7 +133,7 @@ def find_tool(connection: sqlite3.Connection, key: str) -> ToolRecord | None:
 
 
 def proven_step(
-    connection: sqlite3.Connection, key: str, position: int, epoch: int, step: str, digest: str, previous: str
+    connection: Connection, key: str, position: int, epoch: int, step: str, digest: str, previous: str
 ) -> ToolRow:
     """A row of `TOOL_STEPS` whose digest is correct. Raises `ValueError` or `NotCanonical`."""
     before = chain.seed(genesis_digest(connection)) if position == 1 else previous
@@ -133,7 +142,7 @@ def proven_step(
     return ToolRow(position, epoch, key, step, digest)
 
 
-def restore(connection: sqlite3.Connection, space: RowSpace, head: Head, genesis: World) -> World:
+def restore(connection: Connection, space: RowSpace, head: Head, genesis: World) -> World:
     """The last committed world: a JSON world from its last checkpoint, any other from `genesis`.
 
     Every change since is made again. Raises `LedgerDamaged` if a digest on the way is wrong, and `TooLarge` if the
@@ -159,22 +168,22 @@ def restore(connection: sqlite3.Connection, space: RowSpace, head: Head, genesis
     return world.limited_as(genesis) if isinstance(world, JsonWorld) and isinstance(genesis, JsonWorld) else world
 
 
-def kept_worlds(connection: sqlite3.Connection) -> list[WorldRow]:
+def kept_worlds(connection: Connection) -> list[WorldRow]:
     """The checkpoints, in order."""
-    rows = connection.execute("SELECT position, root, first, digest FROM worlds ORDER BY position").fetchall()
+    rows = list(connection.execute("SELECT position, root, first, digest FROM worlds ORDER BY position"))
     # A column of SQLite accepts a value of any type.
     if not all(isinstance(root, int) and isinstance(begin, int) for _, root, begin, _ in rows):
         raise LedgerDamaged("A world in the ledger is not what was written.")
     return [WorldRow(*row) for row in rows]
 
 
-def _at_last_checkpoint(connection: sqlite3.Connection, space: RowSpace, kept: list[WorldRow]) -> JsonWorld:
+def _at_last_checkpoint(connection: Connection, space: RowSpace, kept: list[WorldRow]) -> JsonWorld:
     # As bytes, because a column of SQLite accepts text that cannot be read.
     query = "SELECT id, CAST(body AS BLOB), CAST(kids AS BLOB) FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id"
     return worlds_of(kept, connection.execute(query, (kept[0].first, kept[-1].root)), space)[-1]
 
 
-def _replayed(connection: sqlite3.Connection, world: World, after: int) -> World:
+def _replayed(connection: Connection, world: World, after: int) -> World:
     for (data,) in connection.execute("SELECT record FROM commits WHERE position > ? ORDER BY position", (after,)):
         record = read_record(data)
         if record.changes:
@@ -196,14 +205,14 @@ def read_record(data: bytes) -> CommitRecord:
     return record
 
 
-def genesis_digest(connection: sqlite3.Connection) -> str:
+def genesis_digest(connection: Connection) -> str:
     """The digest of the genesis world. Raises `ValueError` if there is not exactly one."""
     digest: str
     ((digest,),) = connection.execute("SELECT genesis_digest FROM meta")
     return digest
 
 
-def initial_digest(connection: sqlite3.Connection) -> str:
+def initial_digest(connection: Connection) -> str:
     """The digest of the initial world that was taken in last. Raises `LedgerDamaged`."""
     rows = connection.execute("SELECT record FROM commits WHERE session_id = ? ORDER BY position", (OPERATOR,))
     edits = taken_in(read_record(data) for (data,) in rows)

@@ -1,4 +1,4 @@
-"""Head of a ledger file: the ends of both chains, to which the next epoch, commit or tool step is linked.
+"""Head of a ledger in a database: the ends of both chains, to which the next epoch, commit or tool step is linked.
 
 The idea: the last row of each chain, together with the row before it, determines the head. `read_head` recomputes the
 digest of the last row from the digest of its predecessor, so it takes the same time in a long ledger as in a short one.
@@ -21,13 +21,13 @@ from attrs import evolve, frozen
 
 from footlights.authority import chain
 from footlights.authority.digest import NotCanonical
-from footlights.authority.ledger.sqlite.rows import TOOL_STEPS, first, genesis_digest, proven_step, read_record
-from footlights.authority.ledger.sqlite.schema import LedgerDamaged
+from footlights.authority.ledger.sql.errors import LedgerDamaged
+from footlights.authority.ledger.sql.rows import TOOL_STEPS, first, genesis_digest, proven_step, read_record
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable
 
+    from footlights.authority.ledger.sql.rows import Connection
     from footlights.authority.record import CommitRecord
     from footlights.authority.tool_steps import ToolStep
 
@@ -50,7 +50,7 @@ class Head:
     tool_digest: str
     """The end of the chain of tool steps."""
 
-    def is_in(self, connection: sqlite3.Connection) -> bool:
+    def is_in(self, connection: Connection) -> bool:
         return read_head(connection) == self
 
     def in_epoch(self, epoch: int) -> Head:
@@ -77,8 +77,8 @@ def link_all(head: Head, records: Iterable[CommitRecord]) -> tuple[Head, list[Co
     return evolve(head, position=position, entry_digest=digest, world_digest=world), rows
 
 
-def read_head(connection: sqlite3.Connection) -> Head:
-    """The head of the file. Raises `LedgerDamaged` if the last rows are missing or altered."""
+def read_head(connection: Connection) -> Head:
+    """The head of the ledger. Raises `LedgerDamaged` if the last rows are missing or altered."""
     ends = first(connection.execute("SELECT entry_digest, tool_digest FROM ends"))
     try:
         head = _found_head(connection)
@@ -90,7 +90,7 @@ def read_head(connection: sqlite3.Connection) -> Head:
     return head
 
 
-def _found_head(connection: sqlite3.Connection) -> Head:
+def _found_head(connection: Connection) -> Head:
     genesis = genesis_digest(connection)
     seed = chain.seed(genesis)
     epoch, first_position, epoch_digest = first(
@@ -109,7 +109,7 @@ def _found_head(connection: sqlite3.Connection) -> Head:
     return Head(epoch, position, entry_digest, world_digest, *_found_tool_end(connection, seed))
 
 
-def _linked_epoch(connection: sqlite3.Connection, epoch: int, first_position: int, seed: str) -> str:
+def _linked_epoch(connection: Connection, epoch: int, first_position: int, seed: str) -> str:
     """The digest of the last epoch, which has no commit yet; the seed before the first epoch."""
     if epoch == 0:
         return seed
@@ -120,14 +120,14 @@ def _linked_epoch(connection: sqlite3.Connection, epoch: int, first_position: in
     return chain.link_epoch(digest, epoch, first_position)
 
 
-def _entry_digest(connection: sqlite3.Connection, position: int) -> str:
+def _entry_digest(connection: Connection, position: int) -> str:
     """The digest of the commit at this position. Raises `ValueError` if there is none."""
     digest: str
     ((digest,),) = connection.execute("SELECT entry_digest FROM commits WHERE position = ?", (position,))
     return digest
 
 
-def _found_tool_end(connection: sqlite3.Connection, seed: str) -> tuple[int, str]:
+def _found_tool_end(connection: Connection, seed: str) -> tuple[int, str]:
     row = first(connection.execute(f"{TOOL_STEPS} ORDER BY it.position DESC LIMIT 1"))
     if row is None:
         return 0, seed

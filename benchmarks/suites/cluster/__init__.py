@@ -1,0 +1,1 @@
+"""Suite of worlds in PostgreSQL: what they cost beside worlds in files."""

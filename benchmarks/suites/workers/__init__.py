@@ -1,0 +1,1 @@
+"""Workers suite: many worlds in a process, and worlds spread over processes."""
