@@ -254,10 +254,11 @@ class Explorer:
         on_point: Callable[[Sequence[Waiting]], object] | None = None,
     ) -> Run:
         run = self._perform_once(case, expected, on_point)
-        if run.errors:
+        is_suspicion = all(isinstance(error, CleanupCut | ResourcesLeaked) for error in run.errors)
+        if run.errors and (run.strikes or is_suspicion):
             # Again, in detail. What is opened once for good is no leak, and not all that looks cut is cut.
             again = self._perform_once(case, expected, on_point, in_detail=True)
-            if again.errors or all(isinstance(error, CleanupCut | ResourcesLeaked) for error in run.errors):
+            if again.errors or is_suspicion:
                 return again
         return run
 
