@@ -80,6 +80,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "config-users": settings.users,
     "config-cast": settings.cast,
     "config-analyst": settings.analyst,
+    "config-notebooks": settings.notebooks,
     "config-worlds": settings.worlds,
     "config-dexi": settings.dexi,
     "config-ag-ui": settings.ag_ui,

@@ -39,6 +39,10 @@ def analyst() -> str:
     return _settings(config_schema.ANALYST)
 
 
+def notebooks() -> str:
+    return _settings(config_schema.NOTEBOOKS)
+
+
 def worlds() -> str:
     return _settings(config_schema.WORLDS)
 

@@ -16,6 +16,7 @@ from footlights.errors import InvalidCommand
 from footlights.events import InterruptReason
 from footlights.modes.decision_document import decision_document
 from footlights.params import TurnParams
+from footlights.speaker import Speaker
 from footlights.stream.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -55,6 +56,11 @@ class InteractionSession:
     def session_id(self) -> str:
         """The name that the host gave it, or the id that the stage gave it."""
         return self._core.session_id
+
+    @property
+    def speaker(self) -> Speaker:
+        """Its player, as the host describes it."""
+        return Speaker(self._core.session_id, self._core.about)
 
     @property
     def state(self) -> SessionState:

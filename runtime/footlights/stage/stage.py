@@ -9,6 +9,7 @@ A turn that fails takes nothing else with it. The host's own exception leaves th
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import Counter
@@ -27,7 +28,7 @@ from footlights.bad_return import check_kind
 from footlights.cast import Cast
 from footlights.errors import CommitUnknown, Detached, InvalidCommand, LedgerFenced, LedgerInUse, SessionClosed
 from footlights.events import InterruptReason
-from footlights.failures import leaves
+from footlights.failures import contained, leaves, report
 from footlights.limits import Limits
 from footlights.params import SessionParams
 from footlights.session.session import InteractionSession
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from footlights.events import CommitFinal, JsonValue
     from footlights.models.pool import ModelStatus
     from footlights.models.prompts import Persona
+    from footlights.notebooks.notebooks import Notebooks
     from footlights.tools.tool import Tool
     from footlights.turn.lifecycle import TurnState
     from footlights.turn.summary import TurnSummary
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+log = logging.getLogger("footlights")
 
 
 @frozen
@@ -274,6 +278,11 @@ class Stage:
         """
         self._supervisor.cast = removed(self._supervisor.cast, personas, tools, rules)
 
+    @property
+    def notebooks(self) -> Notebooks | None:
+        """What characters remember of players; None if they remember nothing."""
+        return self._supervisor.cast.notebooks
+
     def prewarm(self, model_id: str) -> None:
         """Begin to load a model, so that the first turn need not wait for it. Raises `InvalidCommand`."""
         self._registry.check_model(model_id)
@@ -419,6 +428,7 @@ async def _open(
     supervisor = Supervisor(cast, ledger, opening.world, limits)
     tracer = None if files is None else _tracer(files, opening.epoch, limits)
     registry = SessionRegistry(supervisor, opening.epoch, wall_clock, tracer, observe)
+    sweeping = trio.CancelScope()
     host_error: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
@@ -426,6 +436,9 @@ async def _open(
             nursery.start_soon(_run, supervisor, registry, name="stage")
             if tracer is not None:
                 nursery.start_soon(tracer.run, name="tracer")
+            if cast.notebooks is not None:
+                registry.settled_listeners.append(cast.notebooks.turn_settled)
+                nursery.start_soon(_sweep_notes, cast.notebooks, supervisor, opening.epoch, sweeping, name="notebooks")
             try:
                 await supervisor.opened.wait()
                 yield Stage(supervisor, registry, ignores_world=ignores_world)
@@ -433,6 +446,7 @@ async def _open(
                 host_error = error
             supervisor.closing.set()
             host_error = await _wait_out(supervisor.closed, host_error)
+            sweeping.cancel(reason="the stage is closed")
             if tracer is not None:
                 host_error = await _wait_out(tracer.closed, host_error)
     except BaseExceptionGroup as crash:
@@ -460,6 +474,12 @@ def _fenced(crash: BaseExceptionGroup) -> LedgerFenced | None:
 def _tracer(files: TraceFiles, epoch: int, limits: Limits) -> Tracer:
     # A ledger in memory begins with epoch 1 every time, so the files may hold these ids already.
     return Tracer(files, fresh=epoch == 1, shutdown_deadline=limits.shutdown_deadline)
+
+
+async def _sweep_notes(notebooks: Notebooks, supervisor: Supervisor, epoch: int, scope: trio.CancelScope) -> None:
+    """The supervision boundary of the note store: what fails there leaves words behind, and harms no turn."""
+    with contained(partial(report, log, "the notebooks are not swept any more")), scope:
+        await notebooks.run(lambda: supervisor.committed_world.view(), epoch)
 
 
 @enable_ki_protection

@@ -581,7 +581,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "5: server.origins must be a list of strings.",
         (
             "10: servr is not a setting. Did you mean server? "
-            "There are: server, tokens, users, cast, analyst, models, personas, world, "
+            "There are: server, tokens, users, cast, analyst, notebooks, models, personas, world, "
             "budget, limits, wire, redaction, worlds, chat_feed, dexi, modes, mission, chat, ag_ui."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",

@@ -194,6 +194,8 @@ class HostedWorlds(Worlds):
         views = [view if slot.name == MAIN else view.in_world(slot.name) for view in config.views]
         for view in views:
             cast = view.extend(cast)
+        if cast.notebooks is not None and slot.name != MAIN:
+            cast = cast.notebooks.in_cast(cast, cast.notebooks.store.in_world(slot.name))
         async with trio.open_nursery() as tasks:
             async with (
                 ledger_at(place, node=self._node, patience=PATIENCE) as ledger,

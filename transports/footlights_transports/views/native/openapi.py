@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from footlights.events import CommitOutcome
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import MAX_STOP_CHARS, MAX_STOPS, MAX_WHOLE
+from footlights.notebooks.entries import ABOUTS
 from footlights.params import BusyRule, Mode
 from footlights.session.begin_once import MAX_REQUEST_CHARS
 from footlights.speaker import MAX_ABOUT_BYTES
 from footlights.stage.host_commits import MAX_WHY_CHARS
 from footlights.turn.timeline import Part
 from footlights.wire import MAX_INTEGER
+from footlights_transports.access.notes import NOTE_ACTS
 from footlights_transports.http.openapi import (
     APPROVALS,
     ID_OR_NULL,
@@ -56,6 +58,17 @@ NATIVE_SCHEMAS: Mapping[str, Json] = {
             },
         }
     ),
+    "NoteAct": fields({"act": {"enum": list(NOTE_ACTS)}}),
+    "Notebook": object_of({"agreed": {"type": "boolean"}, "notes": list_of(ref("Note"))}),
+    "Note": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("note_id", "by", "turn_id", "words"), TEXT),
+            "about": {"enum": list(ABOUTS)},
+            "approval_id": {**TEXT, "description": "The approval that it waits for; absent from a note that is kept."},
+        },
+        "required": ["note_id", "by", "turn_id", "words", "about"],
+    },
     "BeginTurn": fields({"input": {"type": "string", "pattern": r"\S"}, "params": or_null(ref("TurnParams"))}, "input"),
     "TurnParams": fields(
         {
