@@ -86,6 +86,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "config-ag-ui": settings.ag_ui,
     "config-mission": settings.mission,
     "config-chat-feed": settings.chat_feed,
+    "config-console": settings.console,
     "config-models": settings.models,
     "config-personas": settings.personas,
     "config-sampling": settings.sampling,

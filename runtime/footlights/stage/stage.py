@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from footlights.tools.tool import Tool
     from footlights.turn.lifecycle import TurnState
     from footlights.turn.summary import TurnSummary
+    from footlights.turn.timeline import TurnPart
     from footlights.turn.turn import WallClock
 
 
@@ -102,6 +104,23 @@ class StageStatistics:
     """Settled turns by commit outcome, or by the reason of their interruption."""
     turns_untraced: int
     """Turns that were left out of the trace; 0 without one."""
+
+
+@frozen
+class OpenTurn:
+    """A turn that is not settled, at one moment. It holds nothing that was said."""
+
+    session_id: str
+    turn_id: str
+    persona: str
+    state: TurnState
+    accepted_ms: int
+    now_ms: int
+    """The moment, on the same clock."""
+    events: int
+    """Events so far."""
+    parts: tuple[TurnPart, ...]
+    """The parts of its time so far."""
 
 
 class Stage:
@@ -211,6 +230,20 @@ class Stage:
         """Whether the ledger took in another initial world than the one of the cast, which is then not used."""
         return self._ignores_world
 
+    async def world_after(self, commit_id: str, path: str = "", user: User | None = None) -> WorldPart:
+        """What `world_at` gave after this commit of the ledger, as the cast's `visibility` of now shows it.
+
+        It is made again from the changes since the nearest world that is known. Raises `InvalidCommand` if the ledger
+        has no such commit, or if more than 4,096 commits lie between.
+        """
+        position = await self._supervisor.ledger.position_of(commit_id)
+        if position is None:
+            raise InvalidCommand("The ledger has no commit with that id.")
+        world = await self._past.at(position)
+        self._past.note(position, world)
+        whole = world.view()
+        return part_of(whole, whole if user is None else self._supervisor.cast.visibility(whole, user), path)
+
     def world_for(self, user: User) -> Any:
         """The part of the world that this user may see, as the cast's `visibility` decides."""
         return self._supervisor.cast.visibility(self.world, user)
@@ -310,6 +343,24 @@ class Stage:
     def open_sessions(self) -> int:
         """How many sessions are open."""
         return len(self._registry.sessions)
+
+    def watch_turns(self, limit: int) -> list[OpenTurn]:
+        """At most so many of the turns that are not settled. It visits them, and nothing is noted between two calls."""
+        turns = (turn for session in self._registry.sessions.values() for turn in session.open_turns)
+        now = self._registry.clock()
+        return [
+            OpenTurn(
+                turn.session_id,
+                turn.turn_id,
+                turn.persona_name,
+                turn.state,
+                turn.accepted_ms,
+                int(now * 1000),
+                turn.replay.next_seq,
+                turn.timeline.parts(now),
+            )
+            for turn in islice(turns, limit)
+        ]
 
     @property
     def open_turns(self) -> int:

@@ -588,7 +588,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         (
             "10: servr is not a setting. Did you mean server? "
             "There are: server, tokens, users, cast, analyst, notebooks, models, personas, world, "
-            "budget, limits, wire, redaction, worlds, chat_feed, dexi, modes, mission, chat, ag_ui."
+            "budget, limits, wire, redaction, worlds, chat_feed, dexi, modes, mission, chat, ag_ui, console."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",

@@ -14,6 +14,8 @@ export type WireCode =
     | "session_in_use"
     | "unknown_session"
     | "unknown_turn"
+    | "invalid_world"
+    | "unknown_world"
     | "session_closed"
     | "busy"
     | "too_large"

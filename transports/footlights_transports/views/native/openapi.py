@@ -132,6 +132,8 @@ NATIVE_SCHEMAS: Mapping[str, Json] = {
     },
 }
 
+MAX_STALL = 60
+"""Seconds."""
 CANCELED = {200: answer("The turns that this call interrupted.", object_of({"canceled": list_of(TEXT)}))}
 BEGINNING: tuple[Json, ...] = (
     {
@@ -165,6 +167,12 @@ FOLLOWING = (
         {"type": "boolean", "default": False},
         "Whether a session that a restart of the server ended may, once you are back, let its text go to models "
         "elsewhere. What it had agreed to is not kept.",
+    ),
+    query(
+        "stall",
+        {"type": "integer", "minimum": 0, "maximum": MAX_STALL, "default": 0},
+        "Seconds for which the server takes nothing for this subscriber, as if the client read nothing. To try what "
+        "becomes of such a client.",
     ),
 )
 COMMITS_FOLLOWED = {
