@@ -70,18 +70,18 @@ class NoteEntry:
 def notebook_owner(speaker: Speaker) -> str | None:
     """The owner of this player's notebook: a user, or a session that was named; None if there is no name.
 
-    If the host tells an `id` in `about`, the notebook is that player's.
+    If the host tells an `id` in `about`, the notebook is that player's. An `id` that is null or malformed is nobody's.
     """
     session_id = speaker.session_id
     if epoch_of_session(session_id) is not None or session_id in (HOST, OPERATOR):
         return None
-    match speaker.about.get("id"):
-        case None:
-            return owner_of(session_id)
-        case str(id_) if _PLAYER_ID.fullmatch(id_):
+    match speaker.about:
+        case {"id": str(id_)} if _PLAYER_ID.fullmatch(id_):
             return f"{owner_of(session_id)}:{id_}"
-        case _:
+        case {"id": _}:
             return None
+        case _:
+            return owner_of(session_id)
 
 
 def kept_notes(view: object, owner: str) -> list[NoteEntry]:

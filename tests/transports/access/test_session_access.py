@@ -25,6 +25,7 @@ from footlights import (
     UnknownSession,
     open_stage,
 )
+from footlights.notebooks.entries import notebook_owner
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
@@ -384,4 +385,13 @@ async def test_a_session_that_a_subscriber_opens_again_is_told_by_a_game_server_
         access.subscribe(ANN, "ann:inn", {}, ())
         for user, session_id in ((BOB, "bob:inn"), (ANN, "ann:inn")):
             await access.finalize(user, session_id, access.begin_turn(user, session_id, "Hm?", TurnParams()))
-    assert seen == [about, {}]
+    assert seen == [{"id": None, **about}, {}]
+
+
+async def test_players_whom_a_game_server_does_not_tell_apart_have_no_notebook() -> None:
+    async with open_stage(standard_cast()) as stage:
+        access = SessionAccess(stage, AccessPolicy(TOKENS, roles={"bob": {"game_server": True}}))
+        told: list[dict[str, Any]] = [{}, {"name": "Ann"}, {"id": "ann", "name": "Ann"}]
+        players = [access.start(BOB, SessionParams(session_id=f"bob:{n}", about=each)) for n, each in enumerate(told)]
+        owners = [notebook_owner(each.speaker) for each in players]
+        assert owners == [None, None, "bob:ann"]

@@ -115,9 +115,9 @@ class SessionAccess:
 
     def start(self, user: User, params: SessionParams) -> InteractionSession:
         self.admission.check_doors()
-        self._check_about(user, params.about)
+        about = self._about(user, params.about)
         self._check_room(user)
-        params = self.policy.named_for(user, params)
+        params = self.policy.named_for(user, evolve(params, about=about))
         if params.session_id is None and user.name is not None:
             params = evolve(params, session_id=self._next_name(user))
         session = self._seen(self.stage.start(params))
@@ -152,7 +152,7 @@ class SessionAccess:
         recently, and then the stream has what was missed, and ends. Consent is not kept over a restart, so
         `remote_models` gives it again; nor is what a game server said about the player, so `about` says it again.
         """
-        self._check_about(user, about)
+        about = self._about(user, about)
         if after is None:
             session = self.session(user, session_id)
         else:
@@ -353,9 +353,16 @@ class SessionAccess:
             self._open.setdefault(user, set()).add(session_id)
             return session
 
-    def _check_about(self, user: User, about: Mapping[str, JsonValue]) -> None:
-        if about and not self.policy.is_game_server(user):
+    def _about(self, user: User, about: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """What is said about the player of a session.
+
+        A game server speaks for many players. Those whom it does not tell apart by an `id` have null, and no notebook.
+        """
+        if self.policy.is_game_server(user):
+            return {"id": None, **about}
+        if about:
             raise Unauthorized("Only a game server says something about a player: game_server = true, in [users].")
+        return about
 
     def _next_name(self, user: User) -> str:
         while True:
