@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long test-package test-hosts test-others test-cluster test-harness kit fuzz coverage weights node-packages check docs recording attack train-modes \
+.PHONY: run play test test-fast test-long test-package test-hosts test-others test-cluster test-harness kit fuzz coverage weights node-packages check docs recording screenshots attack train-modes \
   bench bench-peers peers performance determinism clean
 
 run: $(RUN)
@@ -94,6 +94,10 @@ check: $(READY)
 recording: $(READY)
 	$(BIN)/python docs/generate/recording.py
 	$(BIN)/python docs/generate
+
+# docs/pictures: the console in a real browser. Needs Chromium.
+screenshots: $(READY)
+	PYTHONPATH=. $(BIN)/python docs/generate/screenshots.py
 
 # The weights by which a request for work is found, from the prompts in benchmarks/modes/labels: less than a minute.
 train-modes: $(READY)

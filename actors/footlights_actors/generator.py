@@ -22,6 +22,7 @@ from footlights.models.mode_fact import mode_fact
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.prompts import Fact, facts_of, fitted, no_facts
 from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING
+from footlights.notebooks.note_ids import REMEMBER
 from footlights.params import Mode
 from footlights.turn.timeline import Part
 from footlights.wire import MAX_INTEGER, values
@@ -30,7 +31,7 @@ from footlights.wire.values import Unfit
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from footlights.cast import Cast, Services
+    from footlights.cast import Services
     from footlights.models.pool import ModelLease
     from footlights.models.prompts import Persona
     from footlights.models.sampling import Sampling
@@ -59,7 +60,8 @@ async def generate(
     tokens_left = budget = turn.cast.budget.max_for_tier(turn.params.tier)
     if not budget:
         return
-    lease = await models.first()
+    remembered = await _remembered(turn, services, persona)
+    lease = await models.first(recalled=[each.name for each in remembered])
     sampling = DEFAULT_SAMPLING
     # Most turns have no settings at all, and a call would cost each of them.
     if not (turn.params.sampling is persona.sampling is lease.model.traits.sampling is NO_SAMPLING):
@@ -67,7 +69,7 @@ async def generate(
     if sampling.max_tokens is not None:
         tokens_left = min(budget, sampling.max_tokens)
     may_use_tools = turn.params.mode is Mode.EXECUTION
-    offers = _offers(turn.cast, persona)
+    offers = _offers(turn, persona)
     prompt: Prompt = Prompt(
         turn.input,
         system=persona.system,
@@ -76,6 +78,8 @@ async def generate(
         max_tokens=tokens_left,
     )
     facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view(), turn.speaker)
+    if remembered:
+        facts = (*facts, *(evolve(each, name=f"You remember ({each.name})") for each in remembered))
     if turn.params.facts:
         facts = (*turn.params.facts, *facts)
     if turn.mode_decision is not None or (offers and not may_use_tools):
@@ -125,12 +129,21 @@ def _answers(turn: Turn, view: object) -> list[Fact]:
     return facts
 
 
-def _offers(cast: Cast, persona: Persona) -> tuple[ToolOffer, ...]:
+def _offers(turn: Turn, persona: Persona) -> tuple[ToolOffer, ...]:
+    tools, notebooks = turn.cast.tools.values(), turn.cast.notebooks
     return tuple(
         ToolOffer(tool.name, tool.description, tool.parameters)
-        for tool in cast.tools.values()
-        if persona.may_use(tool.name)
+        for tool in tools
+        if persona.may_use(tool.name) and (notebooks is None or notebooks.offers(tool.name, turn.speaker))
     )
+
+
+async def _remembered(turn: Turn, services: Services, persona: Persona) -> tuple[Fact, ...]:
+    """What this persona noted about the player or the world, and what fits the input: facts named by ids of notes."""
+    notebooks = turn.cast.notebooks
+    if notebooks is None or not persona.may_use(REMEMBER):
+        return ()
+    return await notebooks.recall(services.committed_world.view(), turn.speaker, turn.persona_name, turn.input)
 
 
 @frozen

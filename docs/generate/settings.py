@@ -12,6 +12,7 @@ from footlights_transports.access.policy import WireLimits
 from footlights_transports.config import schema as config_schema
 from footlights_transports.views.ag_ui.view import AgUiView
 from footlights_transports.views.chat_feed.view import ChatFeedView
+from footlights_transports.views.console.view import ConsoleView
 from footlights_transports.views.dexi.view import DexiView
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.view import KgentView
@@ -39,6 +40,10 @@ def analyst() -> str:
     return _settings(config_schema.ANALYST)
 
 
+def notebooks() -> str:
+    return _settings(config_schema.NOTEBOOKS)
+
+
 def worlds() -> str:
     return _settings(config_schema.WORLDS)
 
@@ -53,6 +58,10 @@ def dexi() -> str:
 
 def ag_ui() -> str:
     return _settings(AgUiView.sections["ag_ui"])
+
+
+def console() -> str:
+    return _settings(ConsoleView.sections["console"])
 
 
 def personas() -> str:

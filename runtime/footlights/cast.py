@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from footlights.limits import Limits
     from footlights.models.model import Model
     from footlights.models.pool import ModelPool, ModelStatus
+    from footlights.notebooks.notebooks import Notebooks
     from footlights.params import TurnParams
     from footlights.redaction.screen import OutputFilter
     from footlights.tools.tool import Tool
@@ -216,6 +217,9 @@ class Cast:
     """The default consent of a session to remote models."""
     fallback: bool = True
     """Whether the next model of the persona takes the place of one that fails before its first token."""
+
+    notebooks: Notebooks | None = None
+    """What characters remember of players. None: nothing."""
 
     output_filter: OutputFilter | None = None
     """What views whose text is covered must not show. None holds no text back, and hides nothing."""

@@ -20,7 +20,7 @@ EXTRA_OF = {
     "httpx2": "remote",
     "anthropic": "anthropic",
     "xllamacpp": "local",
-    "cryptography": "content",
+    **dict.fromkeys(("cryptography", "snowballstemmer"), "content"),
     **dict.fromkeys(("phonenumbers", "stdnum"), "redaction"),
 }
 """By the name under which a dependency is imported."""

@@ -45,7 +45,8 @@ class Owner:
     def read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.lines.append(line.split())
+            if line.endswith("\n"):  # the last one may be cut
+                self.lines.append(line.split())
 
 
 @contextmanager

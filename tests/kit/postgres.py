@@ -33,6 +33,8 @@ USER, PASSWORD = "footlights", "p/a:s@s?w#ö%rd"
 _UNPRIVILEGED = 65534
 """The user that is called nobody."""
 _PATIENCE = 60.0
+_ATTEMPTS = 12
+_PAUSE = 0.05
 _names = count(1)
 
 
@@ -112,25 +114,27 @@ class Server:
 
         always = ("fsync=off", "max_connections=60", "listen_addresses=127.0.0.1", f"port={self.port}")
         settings = [part for each in (*always, *self.options) for part in ("-c", each)]
-        self.process = self._run("postgres", "-D", str(self.folder / "data"), "-k", str(self.folder), *settings)
-        until = time.monotonic() + _PATIENCE
+        until, attempts = time.monotonic() + _PATIENCE, 0
         while True:
+            if self.process is None or self.process.poll() is not None:
+                attempts += 1  # after a SIGKILL, its other processes end a moment later
+                if attempts > _ATTEMPTS:
+                    raise NoServer("postgres does not start")
+                time.sleep(_PAUSE * (attempts - 1))
+                self.process = self._run("postgres", "-D", str(self.folder / "data"), "-k", str(self.folder), *settings)
             try:
                 self.connected("postgres").close()
             except psycopg.OperationalError as error:
-                if self.process.poll() is not None or time.monotonic() > until:
+                if time.monotonic() > until:
                     raise NoServer(f"postgres does not start: {error}") from error
-                time.sleep(0.05)
+                time.sleep(_PAUSE)
             else:
                 return
 
     def kill(self, how: signal.Signals = signal.SIGQUIT) -> None:
-        """End it: SIGQUIT is a crash of the database, SIGKILL one of the machine."""
+        """End it as a crash does: SIGQUIT ends all its processes, SIGKILL the one that watches the others."""
         assert self.process is not None
-        if how is signal.SIGKILL:
-            os.killpg(self.process.pid, how)  # its processes are one group
-        else:
-            self.process.send_signal(how)
+        self.process.send_signal(how)
         self.process.wait(_PATIENCE)
 
     def remove(self) -> None:

@@ -31,6 +31,7 @@ from footlights import (
     ModelError,
     Persona,
     Prompt,
+    SessionParams,
     StreamEvent,
     Tool,
     ToolContext,
@@ -40,6 +41,8 @@ from footlights import (
     wire,
 )
 from footlights.authority import Artifact, Ruling, accept, patch, pending_approvals, refuse, with_approvals
+from footlights.notebooks.notebooks import Notebooks
+from footlights.notebooks.store import MemoryNotes
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, Stall, standard_cast
 from footlights_kit.points import RunLimits
 from footlights_kit.trial import Case, Trial, perform
@@ -53,7 +56,8 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
     from footlights.models.prompts import Facts
 
-SESSIONS = 2
+NAMES = ("ann", "bob")
+SESSIONS = len(NAMES)
 APPROVALS = 3
 
 # -- the cast: the input says what happens, and what a model is told depends on the world
@@ -63,6 +67,7 @@ SCRIPTS: Mapping[str, list[Line]] = {
     "flood": [Flood("x", 60)],
     "spend": [Say("Wait."), Call("spend", {"coins": 1})],
     "spend much": [Say("Wait."), Call("spend", {"coins": 9})],
+    "note": [Say("I see."), Call("remember", {"note": "The player says little of flooding and talk."})],
     "fail": [Say("Oh"), Fail(ModelError("broken"))],
     "stall": [Say("Well"), Stall()],
 }
@@ -76,7 +81,7 @@ async def spend(arguments: Mapping[str, JsonValue], context: ToolContext) -> Jso
 
 def _coins(intent: Intent) -> int:
     payload: Any = intent.payload
-    return int(payload["coins"])
+    return int(payload.get("coins", 0))  # a note costs none
 
 
 def purse(world: dict[str, Any], intents: tuple[Intent, ...]) -> Ruling:
@@ -103,6 +108,7 @@ def cast(prompts: list[Prompt], facts: Facts = known) -> Cast:
         personas=Persona(facts=facts),
         world={"purse": 20},
         rules=with_approvals({"purse": purse}, needs),
+        notebooks=Notebooks(MemoryNotes()),
     )
 
 
@@ -189,6 +195,9 @@ PLOTS: Mapping[str, list[Act]] = {
     "yes, and a turn behind": [*ASK, Begin(0, "talk", approvals=YES), Begin(0, "flood"), *SOON],
     "a turn behind, then yes": [
         Begin(0, "spend much"), Begin(0, "flood"), *SOON, Begin(0, "talk", approvals=YES), Begin(0, "spend"), *SOON
+    ],
+    "noted, and remembered": [
+        Begin(0, "note"), *SOON, Begin(0, "talk", approvals=YES), *SOON, Begin(0, "flood"), Begin(1, "talk"), *SOON
     ],
     "cancelled, then yes": [
         *ASK, Begin(0, "stall", approvals=YES), Wait(0.03), Cancel(0), *SOON, Begin(0, "talk", approvals=YES), *SOON
@@ -330,7 +339,9 @@ def outcome_of(
             if feeds is not None:
                 nursery.start_soon(feeds.keep)
             async with playing as stage, trio.open_nursery() as followers:
-                machine = Machine(stage, [stage.start() for _ in range(SESSIONS)], nursery, feeds)
+                machine = Machine(
+                    stage, [stage.start(SessionParams(session_id=name)) for name in NAMES], nursery, feeds
+                )
                 for session in machine.sessions:
                     await followers.start(follow, session)
                 for op in program:
@@ -412,6 +423,13 @@ def test_in_every_plot_something_is_asked_and_told_and_all_but_the_chat_is_the_s
     assert (tally.told, tally.approved) == (1, name not in ("no", "yes, cut short by the next"))
 
 
+def test_what_was_noted_is_remembered_by_its_owner_whatever_becomes_of_the_chat() -> None:
+    program: list[Op] = [Read(0), *PLOTS["noted, and remembered"][:-7], Delete(0), *PLOTS["noted, and remembered"][-7:]]
+    prompts = outcome_of(program, 0, make_feeds=ChatFeeds).prompts
+    reminded = [(prompt.user, "You remember" in prompt.system) for prompt in prompts if prompt.user != "note"]
+    assert sorted(reminded) == [("flood", True), ("talk", False), ("talk", False)]
+
+
 class Meddling(ChatFeeds):
     """Feeds that act on what they tell: when they tell of this, they cancel what runs."""
 
@@ -477,7 +495,7 @@ def test_the_programs_do_something_worth_comparing() -> None:
         f"The player's answer (a-000001): {answer}\nPurse: 20\na-000001: Spend 9 coins?",
         "Purse: 11",
     ]
-    assert len(outcome.streams["s1-000001"]) > 20
+    assert len(outcome.streams[NAMES[0]]) > 20
 
 
 @pytest.mark.shows("feed-37", "feed-53")
@@ -486,7 +504,7 @@ def test_a_host_that_lets_its_chat_into_its_facts_is_found_out() -> None:
 
     def leaking(feeds: ChatFeeds | None) -> Facts:
         def facts(world: Any, _: object) -> list[Fact]:
-            feed = None if feeds is None else feeds.feed("s1-000001")
+            feed = None if feeds is None else feeds.feed(NAMES[0])
             return [Fact("Chat so far", " ".join(each.content for each in feed.messages) if feed else "")]
 
         return facts

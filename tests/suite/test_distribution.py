@@ -43,6 +43,7 @@ def test_the_wheel_has_every_file_of_the_packages_and_nothing_else() -> None:
         "footlights/py.typed",
         "footlights_transports/static/footlights.js",
         "footlights_transports/static/footlights.d.ts",
+        "footlights_transports/static/console/index.html",
         "footlights_transports/cli/new/template/game.toml",
         "footlights_transports/cli/new/template/README.md",
         "footlights_transports/cli/new/template/gitignore",

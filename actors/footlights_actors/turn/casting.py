@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from footlights.cast import ChooseModel
     from footlights.events import JsonValue
     from footlights.models.model import Model
+    from footlights.notebooks.notebooks import Notebooks
     from footlights.tools.tool import Tool
     from footlights.turn.workloads import Workload
 
@@ -46,14 +47,22 @@ def standard_cast(
     model_memory_bytes: int | None = None,
     remote_models: bool = False,
     fallback: bool = True,
+    notebooks: Notebooks | None = None,
 ) -> Cast:
     """A cast whose turns use the first model, unless the turn or its persona names another, or `choose_model` is given.
 
     `world` is a JSON document or a world of your own kind; `visibility` selects the part that each user of a server may
     see. `model_memory_bytes` is the memory budget of all loaded models together. `remote_models` is the default consent
     of sessions to remote models. `fallback`: whether the next model of a persona takes the place of one that fails
-    before its first token. Raises `RegistrationError` for an invalid cast.
+    before its first token. `notebooks`: what characters remember of players.
+
+    Raises `RegistrationError` for an invalid cast.
     """
+    for model in models:
+        if not hasattr(model, "model_id"):
+            raise RegistrationError(f"A model must be a driver, such as ScriptedModel, and not {type(model).__name__}.")
+    if notebooks is not None:
+        tools, rules = (*checked_tools(tools), notebooks.tool()), notebooks.rules(rules or {})
     by_id = _by_name("model", ((model.model_id, model) for model in models))
     StandardPool(by_id, model_memory_bytes)  # refuses invalid models here, not when the stage opens
     return Cast(
@@ -72,6 +81,7 @@ def standard_cast(
         budget=budget or BudgetConfig(),
         remote_models=remote_models,
         fallback=fallback,
+        notebooks=notebooks,
     )
 
 

@@ -18,6 +18,7 @@ import trio
 from footlights.errors import ModelUnavailable, RemoteNotAllowed
 from footlights.events import ModelSelected, WarmState
 from footlights.failures import model_failure
+from footlights.notebooks.note_ids import recalled_ext
 from footlights.turn.lifecycle import Step
 from footlights.turn.model_phase import FALLBACK
 from footlights.turn.timeline import Part
@@ -25,11 +26,12 @@ from footlights_actors.loader import select_hot
 from footlights_actors.turn.model_choice import choose_model, next_model
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from contextlib import ExitStack
 
     from footlights.cast import Services
     from footlights.errors import ModelError
+    from footlights.events import Ext
     from footlights.models.pool import ModelLease
     from footlights.turn.turn import Turn
 
@@ -52,19 +54,25 @@ class ModelAccess:
         self._load = load
         self._lease: ModelLease | None = None
         self._tried: list[str] = []
+        self._ext: Ext | None = None
+        """What `model_selected` says about recalled notes."""
         self._reason = ""
         """The reason for the first choice."""
         self._may_retry = True
         """Whether the current model may be asked once more."""
 
-    async def first(self) -> ModelLease:
-        """The turn's model, ready to generate. Raises `ModelError`."""
+    async def first(self, recalled: Sequence[str] = ()) -> ModelLease:
+        """The turn's model, ready to generate. `recalled` are the ids of the notes in its prompt, for `model_selected`.
+
+        Raises `ModelError`.
+        """
+        self._ext = recalled_ext(recalled)
         choice = choose_model(self._turn, self._services)
         self._reason = choice.reason
         if self._turn.cast.models[choice.model_id].traits.remote and not self._turn.remote_models:
             self._tried.append(choice.model_id)
             return await self._replace(RemoteNotAllowed())
-        return await self._take(ModelSelected(choice.model_id, choice.reason))
+        return await self._take(ModelSelected(choice.model_id, choice.reason, ext=self._ext))
 
     async def after(self, error: ModelUnavailable) -> ModelLease:
         """The model to ask after this failure of the current one: the same, or another. Raises `error` without any."""
@@ -102,7 +110,7 @@ class ModelAccess:
     async def _take_again(self) -> ModelLease:
         """Select the current model once more, because it has to be loaded."""
         self._leases.close()
-        return await self._take(ModelSelected(self._tried[-1], self._reason))
+        return await self._take(ModelSelected(self._tried[-1], self._reason, ext=self._ext))
 
     async def _replace(self, error: ModelError) -> ModelLease:
         try:
@@ -123,7 +131,7 @@ class ModelAccess:
         )
         self._lease = None
         self._leases.close()
-        return await self._take(ModelSelected(model_id, FALLBACK, failure))
+        return await self._take(ModelSelected(model_id, FALLBACK, failure, ext=self._ext))
 
     async def _take(self, selected: ModelSelected) -> ModelLease:
         self._may_retry = selected.model_id not in self._tried

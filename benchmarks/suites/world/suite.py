@@ -22,6 +22,7 @@ from footlights.authority import JsonWorld, JudgeRequest, RuleBook, SqliteLedger
 from footlights.ids import turn_id
 from footlights_actors import standard_cast
 from footlights_bench.lib.percentiles import percentile
+from footlights_bench.lib.progress import say
 from suites.lib.figures import Aim, Figure, latency_figure
 from suites.lib.report import in_trio, run_suite
 
@@ -129,6 +130,7 @@ def _rules(shape: Shape, number: int) -> RuleBook:
 
 async def measure_world(shape: Shape, scale: WorldScale, *, history: int = 0) -> list[Figure]:
     figures: list[Figure] = []
+    say(shape.name)
     world = JsonWorld(shape.document)
     with TemporaryDirectory() as folder:
         path = Path(folder, "world.ledger")
@@ -144,6 +146,9 @@ async def measure_world(shape: Shape, scale: WorldScale, *, history: int = 0) ->
 
 async def _fill(path: Path, shape: Shape, commits: int) -> None:
     """Write a long history as fast as it goes, without a stage."""
+    if not commits:
+        return
+    say(f"a history of {commits:,} commits")
     rules, previous = _rules(shape, 1), None
     async with SqliteLedger(path) as ledger:
         opening = await ledger.begin_epoch(JsonWorld({}))

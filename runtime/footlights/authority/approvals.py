@@ -100,6 +100,21 @@ def with_approvals(rules: Mapping[str, Rule], needs: Needs, may_answer: MayAnswe
     return {**{name: _behind(rule, sorter) for name, rule in rules.items()}, APPROVALS: _ApprovalRule(sorter)}
 
 
+def with_held(rules: Mapping[str, Rule], name: str, rule: Rule, needs: Needs) -> dict[str, Rule]:
+    """The same rules, and one more, whose intents wait for an approval as `needs` says, beside those that wait already.
+
+    Raises `RegistrationError` if a rule has that name.
+    """
+    if name in rules:
+        raise RegistrationError(f"The name {name!r} is reserved for a rule of the runtime.")
+    known = rules.get(APPROVALS)
+    if not isinstance(known, _ApprovalRule):
+        return with_approvals({**rules, name: rule}, needs)
+    before = known.sorter
+    sorter = _Sorter(lambda view, intent: before.needs(view, intent) or needs(view, intent), before.may_answer)
+    return {**rules, name: _behind(rule, sorter), APPROVALS: _ApprovalRule(sorter)}
+
+
 def asks(rules: Mapping[str, Rule], view: object, intents: Iterable[Intent]) -> bool:
     """Whether one of these intents would wait for an approval, if the rules accept it in this world."""
     rule = rules.get(APPROVALS)

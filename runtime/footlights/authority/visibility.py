@@ -45,20 +45,38 @@ Visibility: TypeAlias = Callable[[Any, User], Any]
 
 
 def own_approvals(view: Any, user: User) -> Any:
-    """Everything, except the pending approvals of other users.
+    """Everything, except the pending approvals and the notebooks of other users.
 
-    An operator sees all approvals, and so does the anonymous user, who owns all sessions.
+    An operator sees all of them, and so does the anonymous user, who owns all sessions.
     """
     if user.operator or user.name is None:
         return view
+    return _own_notes(_own_pending(view, user), user)
+
+
+def _own_notes(view: Any, user: User) -> Any:
+    match view:
+        case {"notes": Mapping()}:
+            held: Mapping[str, object] = view["notes"]
+            own = {owner: each for owner, each in held.items() if owner_of(owner) == user.name}
+            return view if len(own) == len(held) else _with(view, "notes", own)
+        case _:
+            return view
+
+
+def _with(view: Any, name: str, value: object) -> Any:
+    if isinstance(view, View):
+        return amended(view, patch.replace(f"/{name}", cast("JsonValue", value)))
+    return {**view, name: value}
+
+
+def _own_pending(view: Any, user: User) -> Any:
     match view:
         case {"approvals": {"pending": Mapping()}}:
             held: Mapping[str, Mapping[str, str]] = view[APPROVALS]["pending"]
             own = {id_: each for id_, each in held.items() if owner_of(each["session_id"]) == user.name}
             if len(own) == len(held):
                 return view
-            if isinstance(view, View):
-                return amended(view, patch.replace(f"/{APPROVALS}/pending", cast("JsonValue", own)))
-            return {**view, APPROVALS: {**view[APPROVALS], "pending": own}}
+            return _with(view, APPROVALS, {**view[APPROVALS], "pending": own})
         case _:
             return view

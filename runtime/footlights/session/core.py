@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
-    from footlights.events import CommitFinal, JsonValue
+    from footlights.events import CommitFinal, JsonValue, StreamEvent
     from footlights.stage.registry import SessionRegistry
     from footlights.stage.supervisor import Supervisor
     from footlights.stream.catch_up import CatchUp
@@ -200,6 +200,11 @@ class SessionCore:
         self.check_known(turn_id)
         turn = self._retained.get(turn_id)
         return None if turn is None else summarize(turn)
+
+    def events(self, turn_id: str) -> tuple[StreamEvent, ...]:
+        self.check_known(turn_id)
+        turn = self._find(turn_id)
+        return () if turn is None else tuple(turn.replay.events())
 
     @enable_ki_protection
     def heard(self, turn_id: str, seq: int) -> None:

@@ -16,12 +16,14 @@ from footlights.errors import InvalidCommand
 from footlights.events import InterruptReason
 from footlights.modes.decision_document import decision_document
 from footlights.params import TurnParams
+from footlights.redaction.screen import shown
+from footlights.speaker import Speaker
 from footlights.stream.subscription import Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from footlights.events import JsonValue
+    from footlights.events import JsonValue, StreamEvent
     from footlights.modes import ModeDecision
     from footlights.session.core import SessionCore, SessionState, SessionStatistics
     from footlights.turn.commit_handle import CommitHandle
@@ -55,6 +57,11 @@ class InteractionSession:
     def session_id(self) -> str:
         """The name that the host gave it, or the id that the stage gave it."""
         return self._core.session_id
+
+    @property
+    def speaker(self) -> Speaker:
+        """Its player, as the host describes it."""
+        return Speaker(self._core.session_id, self._core.about)
 
     @property
     def state(self) -> SessionState:
@@ -122,6 +129,14 @@ class InteractionSession:
         Raises `UnknownTurn` for an id never given out.
         """
         return self._core.summary(turn_id)
+
+    def events(self, turn_id: str) -> tuple[StreamEvent, ...]:
+        """The events of a turn that is open or retained, runs of deltas joined; none of any other.
+
+        Raises `UnknownTurn` for an id never given out.
+        """
+        events = self._core.events(turn_id)
+        return tuple(map(shown, events)) if self._is_covered else events
 
     @enable_ki_protection
     def heard(self, turn_id: str, seq: int) -> None:

@@ -9,11 +9,13 @@ A turn that fails takes nothing else with it. The host's own exception leaves th
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +27,17 @@ from footlights.authority.ledger.memory import MemoryLedger
 from footlights.authority.world_part import WorldPart, part_of
 from footlights.bad_return import check_kind
 from footlights.cast import Cast
-from footlights.errors import CommitUnknown, Detached, InvalidCommand, LedgerFenced, LedgerInUse, SessionClosed
+from footlights.errors import (
+    CommitUnknown,
+    Detached,
+    InvalidCommand,
+    LedgerFenced,
+    LedgerInUse,
+    RegistrationError,
+    SessionClosed,
+)
 from footlights.events import InterruptReason
-from footlights.failures import leaves
+from footlights.failures import contained, leaves, report
 from footlights.limits import Limits
 from footlights.params import SessionParams
 from footlights.session.session import InteractionSession
@@ -53,13 +63,17 @@ if TYPE_CHECKING:
     from footlights.events import CommitFinal, JsonValue
     from footlights.models.pool import ModelStatus
     from footlights.models.prompts import Persona
+    from footlights.notebooks.notebooks import Notebooks
     from footlights.tools.tool import Tool
     from footlights.turn.lifecycle import TurnState
     from footlights.turn.summary import TurnSummary
+    from footlights.turn.timeline import TurnPart
     from footlights.turn.turn import WallClock
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+log = logging.getLogger("footlights")
 
 
 @frozen
@@ -90,6 +104,23 @@ class StageStatistics:
     """Settled turns by commit outcome, or by the reason of their interruption."""
     turns_untraced: int
     """Turns that were left out of the trace; 0 without one."""
+
+
+@frozen
+class OpenTurn:
+    """A turn that is not settled, at one moment. It holds nothing that was said."""
+
+    session_id: str
+    turn_id: str
+    persona: str
+    state: TurnState
+    accepted_ms: int
+    now_ms: int
+    """The moment, on the same clock."""
+    events: int
+    """Events so far."""
+    parts: tuple[TurnPart, ...]
+    """The parts of its time so far."""
 
 
 class Stage:
@@ -199,6 +230,20 @@ class Stage:
         """Whether the ledger took in another initial world than the one of the cast, which is then not used."""
         return self._ignores_world
 
+    async def world_after(self, commit_id: str, path: str = "", user: User | None = None) -> WorldPart:
+        """What `world_at` gave after this commit of the ledger, as the cast's `visibility` of now shows it.
+
+        It is made again from the changes since the nearest world that is known. Raises `InvalidCommand` if the ledger
+        has no such commit, or if more than 4,096 commits lie between.
+        """
+        position = await self._supervisor.ledger.position_of(commit_id)
+        if position is None:
+            raise InvalidCommand("The ledger has no commit with that id.")
+        world = await self._past.at(position)
+        self._past.note(position, world)
+        whole = world.view()
+        return part_of(whole, whole if user is None else self._supervisor.cast.visibility(whole, user), path)
+
     def world_for(self, user: User) -> Any:
         """The part of the world that this user may see, as the cast's `visibility` decides."""
         return self._supervisor.cast.visibility(self.world, user)
@@ -274,6 +319,11 @@ class Stage:
         """
         self._supervisor.cast = removed(self._supervisor.cast, personas, tools, rules)
 
+    @property
+    def notebooks(self) -> Notebooks | None:
+        """What characters remember of players; None if they remember nothing."""
+        return self._supervisor.cast.notebooks
+
     def prewarm(self, model_id: str) -> None:
         """Begin to load a model, so that the first turn need not wait for it. Raises `InvalidCommand`."""
         self._registry.check_model(model_id)
@@ -293,6 +343,24 @@ class Stage:
     def open_sessions(self) -> int:
         """How many sessions are open."""
         return len(self._registry.sessions)
+
+    def watch_turns(self, limit: int) -> list[OpenTurn]:
+        """At most so many of the turns that are not settled. It visits them, and nothing is noted between two calls."""
+        turns = (turn for session in self._registry.sessions.values() for turn in session.open_turns)
+        now = self._registry.clock()
+        return [
+            OpenTurn(
+                turn.session_id,
+                turn.turn_id,
+                turn.persona_name,
+                turn.state,
+                turn.accepted_ms,
+                int(now * 1000),
+                turn.replay.next_seq,
+                turn.timeline.parts(now),
+            )
+            for turn in islice(turns, limit)
+        ]
 
     @property
     def open_turns(self) -> int:
@@ -367,10 +435,15 @@ async def open_stage(
     Without one, commits are kept in
     memory only. Raises `LedgerInUse` for a ledger that another stage has open. If another stage takes the ledger over
     later, the stage closes and the block raises `LedgerFenced`.
-    Raises `RegistrationError` for a cast or limits that are none.
+    Raises `RegistrationError` for a cast or limits that are none, and outside of trio.
     `trace` is the directory of `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
     `observe` is called with a summary of each turn as soon as it is settled. It must be quick.
     """
+    if not trio.lowlevel.in_trio_run():
+        raise RegistrationError(
+            "open_stage needs trio: use trio.run in place of asyncio.run. In a program on asyncio, use "
+            "footlights_transports.embed.asyncio."
+        )
     check_kind("The cast of a stage", cast, Cast)
     limits = Limits() if limits is None else limits
     check_kind("The limits of a stage", limits, Limits)
@@ -419,6 +492,7 @@ async def _open(
     supervisor = Supervisor(cast, ledger, opening.world, limits)
     tracer = None if files is None else _tracer(files, opening.epoch, limits)
     registry = SessionRegistry(supervisor, opening.epoch, wall_clock, tracer, observe)
+    sweeping = trio.CancelScope()
     host_error: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
@@ -426,6 +500,9 @@ async def _open(
             nursery.start_soon(_run, supervisor, registry, name="stage")
             if tracer is not None:
                 nursery.start_soon(tracer.run, name="tracer")
+            if cast.notebooks is not None:
+                registry.settled_listeners.append(cast.notebooks.turn_settled)
+                nursery.start_soon(_sweep_notes, cast.notebooks, supervisor, opening.epoch, sweeping, name="notebooks")
             try:
                 await supervisor.opened.wait()
                 yield Stage(supervisor, registry, ignores_world=ignores_world)
@@ -433,6 +510,7 @@ async def _open(
                 host_error = error
             supervisor.closing.set()
             host_error = await _wait_out(supervisor.closed, host_error)
+            sweeping.cancel(reason="the stage is closed")
             if tracer is not None:
                 host_error = await _wait_out(tracer.closed, host_error)
     except BaseExceptionGroup as crash:
@@ -460,6 +538,12 @@ def _fenced(crash: BaseExceptionGroup) -> LedgerFenced | None:
 def _tracer(files: TraceFiles, epoch: int, limits: Limits) -> Tracer:
     # A ledger in memory begins with epoch 1 every time, so the files may hold these ids already.
     return Tracer(files, fresh=epoch == 1, shutdown_deadline=limits.shutdown_deadline)
+
+
+async def _sweep_notes(notebooks: Notebooks, supervisor: Supervisor, epoch: int, scope: trio.CancelScope) -> None:
+    """The supervision boundary of the note store: what fails there leaves words behind, and harms no turn."""
+    with contained(partial(report, log, "the notebooks are not swept any more")), scope:
+        await notebooks.run(lambda: supervisor.committed_world.view(), epoch)
 
 
 @enable_ki_protection

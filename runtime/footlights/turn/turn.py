@@ -220,6 +220,13 @@ class Turn:
         return self.params.persona or self.cast.default_persona
 
     @property
+    def accepted_ms(self) -> int:
+        """When it was accepted, as its first event says."""
+        first = self.replay.event_after(-1)
+        assert first is not None
+        return first.mono_ts_ms
+
+    @property
     def is_waiting(self) -> bool:
         return self.lifecycle.state is TurnState.ACCEPTED
 

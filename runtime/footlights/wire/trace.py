@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 import orjson
 
 from footlights.errors import InvalidEvent
-from footlights.events import EventType
+from footlights.events import EventType, Ext
+from footlights.notebooks.note_ids import RECALLED, is_note_id
 from footlights.wire.values import Unfit, natural
 from footlights.wire.writing import to_wire
 
@@ -36,6 +37,8 @@ def to_trace(event: StreamEvent) -> dict[str, Any]:
     if event.payload.ext is not None:
         ext = event.payload.ext
         payload["ext"] = {"namespace": ext.namespace, "bytes": len(orjson.dumps(ext.data))}
+        if _are_note_ids(ext):
+            payload["ext"]["note_ids"] = ext.data
     hide = _HIDE.get(event.event_type)
     if hide is not None:
         hide(payload)
@@ -69,6 +72,11 @@ def from_trace(traced: Mapping[str, object]) -> dict[str, object]:
 
 
 # -- writing
+
+
+def _are_note_ids(ext: Ext) -> bool:
+    """Whether this is the list of the notes of a prompt: ids are no text of anybody."""
+    return ext.namespace == RECALLED and isinstance(ext.data, list) and all(map(is_note_id, ext.data))
 
 
 def _hide_delta(payload: _Fields) -> None:
@@ -144,7 +152,9 @@ def _fill_ext(ext: _Fields, path: str) -> None:
     if "bytes" not in ext:
         raise InvalidEvent(f"{path}.bytes: is missing")
     _length(ext.pop("bytes"), f"{path}.bytes")
-    ext["data"] = None
+    ext["data"] = ext.pop("note_ids", None)
+    if ext["data"] is not None and not _are_note_ids(Ext(ext.get("namespace", ""), ext["data"])):
+        raise InvalidEvent(f"{path}.note_ids: must be ids of notes")
 
 
 def _fill_delta(payload: _Fields, path: str) -> None:

@@ -228,3 +228,8 @@ def test_a_host_may_bring_a_world_of_its_own(world: JsonWorld | CountingWorld) -
 def test_what_cannot_be_a_world_is_refused(world: JsonValue) -> None:
     with pytest.raises(RegistrationError):
         standard_cast(world=world)
+
+
+def test_a_model_that_is_only_named_is_refused_with_what_it_must_be() -> None:
+    with pytest.raises(RegistrationError, match="A model must be a driver, such as ScriptedModel, and not str"):
+        standard_cast("qwen3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - a host need not be typed

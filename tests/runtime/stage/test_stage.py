@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from footlights import (
     Limits,
     MemoryLedger,
     ModelError,
+    RegistrationError,
     SessionClosed,
     SessionParams,
     SessionState,
@@ -400,3 +402,12 @@ async def test_a_stage_opened_on_a_file_goes_on_where_it_was(tmp_path: Path) -> 
             turn_ids.add((await take_turn(stage.start(), "Well?"))[0].turn_id)
             assert stage.world == {"told": number}
     assert len(turn_ids) == 2
+
+
+def test_a_stage_outside_of_trio_says_so() -> None:
+    async def main() -> None:
+        async with open_stage(standard_cast()):
+            raise AssertionError
+
+    with pytest.raises(RegistrationError, match="open_stage needs trio"):
+        asyncio.run(main())

@@ -9,8 +9,9 @@ import pytest
 import trio
 from typer.testing import CliRunner
 
+from footlights_actors.sealed.keys import new_key
 from footlights_transports.cli.commands import app
-from footlights_transports.views.kgent.store import ContentStore, new_key
+from footlights_transports.views.kgent.store import ContentStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -131,6 +131,12 @@ def problems(
 # -- without any settings
 
 
+def test_settings_may_begin_with_the_mark_that_editors_on_windows_write(tmp_path: Path) -> None:
+    file = tmp_path / "game.toml"
+    file.write_bytes(b"\xef\xbb\xbf[server]\nws_port = 7777\n")
+    assert load_config(file).ws_port == 7777
+
+
 def test_without_settings_it_is_a_tavern_on_this_machine() -> None:
     config = load_config()
     assert (config.host, config.ws_port, config.http_port) == ("127.0.0.1", 7600, 7601)
@@ -581,8 +587,8 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "5: server.origins must be a list of strings.",
         (
             "10: servr is not a setting. Did you mean server? "
-            "There are: server, tokens, users, cast, analyst, models, personas, world, "
-            "budget, limits, wire, redaction, worlds, chat_feed, dexi, modes, mission, chat, ag_ui."
+            "There are: server, tokens, users, cast, analyst, notebooks, models, personas, world, "
+            "budget, limits, wire, redaction, worlds, chat_feed, dexi, modes, mission, chat, ag_ui, console."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",

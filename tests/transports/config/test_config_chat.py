@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from footlights_actors.sealed import CONTENT_KEYS_VARIABLE
+from footlights_actors.sealed.keys import new_key
 from footlights_transports import ConfigError, load_config
 from footlights_transports.views.kgent import view as kgent_view
-from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
-from footlights_transports.views.kgent.store import ContentStore, new_key
+from footlights_transports.views.kgent.store import ContentStore
 from footlights_transports.views.kgent.view import KgentView
 from tests.kit.serving import view_of
 

@@ -159,6 +159,7 @@ def test_tokens_are_asked_for_only_where_they_are_wanted(wants_tokens: bool) -> 
     schema = schemathesis.openapi.from_dict(document_of_routes(VIEWS, wants_tokens=wants_tokens))
     guarded = {each.path for each in operations_of(schema) if "security" in each.definition.raw}
     public = {"/healthz", "/livez", "/readyz", "/v1/openapi.json", "/footlights.js", "/footlights-ag-ui.js"}
+    public |= {"/", "/console/files/{name}"}
     everything = {operation.path for operation in OPERATIONS}
     assert guarded == (everything - public if wants_tokens else set())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +19,7 @@ from footlights_transports.access.policy import AccessPolicy, User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.server.measured_ledger import MeasuredLedger
 from footlights_transports.server.metrics import Metrics
+from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +40,12 @@ def read(metrics: Metrics, stage: Stage) -> dict[tuple[str, ...], float]:
     families = text_string_to_metric_families(metrics.render([stage]).decode())
     samples = (sample for family in families for sample in family.samples)
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
+
+
+def labelled(metrics: Metrics, stage: Stage) -> dict[str, set[str]]:
+    """The labels of each sample, by its name. What is counted by kind has no sample before something happens."""
+    families = text_string_to_metric_families(metrics.render([stage], {"none": 0}).decode())
+    return {sample.name: set(sample.labels) for family in families for sample in family.samples}
 
 
 async def test_incidents_are_counted_by_kind() -> None:
@@ -201,3 +210,16 @@ async def test_what_was_not_written_is_not_counted() -> None:
         for _ in range(2):
             await session.finalize(session.begin_turn("A room?")).wait()
         assert read(metrics, stage)["footlights_ledger_batch_commits_count",] == 1
+
+
+async def test_the_dashboard_asks_for_metrics_and_labels_that_exist() -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
+        samples = labelled(Metrics(), stage)
+    panels = json.loads((ROOT / "docs" / "deploy" / "grafana.json").read_text(encoding="utf-8"))["panels"]
+    asked = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert len(asked) > 12
+    for each in asked:
+        (name,) = re.findall(r"footlights_\w+", each)
+        by = set(re.findall(r"by \((\w+)\)", each))
+        assert name in samples, each
+        assert by <= samples[name], each

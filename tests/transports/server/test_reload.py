@@ -16,9 +16,9 @@ import trustme
 from attrs import frozen
 from trio_websocket import ConnectionClosed, wrap_client_stream
 
+from footlights_actors.sealed.keys import new_key
 from footlights_transports import load_config
 from footlights_transports.server.serve import Opened, serve
-from footlights_transports.views.kgent.store import new_key
 from tests.kit.served import open_peer, open_server, request, write_game
 
 if TYPE_CHECKING:

@@ -64,6 +64,8 @@ OPERATE = ROOT / "docs" / "how-to" / "operate" / "operate.md"
 TOKEN = "a-token-of-sixteen-or-more"
 TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
 
+_IN_USE = "Port {} of 127.0.0.1 is in use. Choose another with --ws-port or --http-port: 0 is any free one."
+
 
 def configured(folder: Path, **options: object) -> Config:
     """A server in a folder, on any free ports."""
@@ -199,7 +201,7 @@ async def test_a_port_that_is_taken_is_reported_in_a_sentence(tmp_path: Path, ta
         port: int = other.getsockname()[1]
         with pytest.raises(CannotServe) as refused:
             await serve(configured(tmp_path, **{taken: port}), lambda _: None, trio.Event())
-    assert str(refused.value) == f"Port {port} of 127.0.0.1 is in use. Port 0 is any that is free."
+    assert str(refused.value) == _IN_USE.format(port)
 
 
 async def test_an_address_that_is_not_ours_is_reported_in_a_sentence(tmp_path: Path) -> None:
@@ -341,7 +343,10 @@ class TestCommand:
         with socket.create_server(("127.0.0.1", 0)) as other:
             port = str(other.getsockname()[1])
             assert footlights(monkeypatch, "serve", "--ws-port", port, "--http-port", "0") == 2
-        assert capsys.readouterr() == ("", f"Port {port} of 127.0.0.1 is in use. Port 0 is any that is free.\n")
+        assert capsys.readouterr() == (
+            "",
+            _IN_USE.format(port) + "\n",
+        )
 
     def test_a_level_that_there_is_not_is_refused(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -437,6 +442,17 @@ async def test_without_arguments_it_is_a_tavern_and_the_line_that_it_prints_work
         await shell.stdout.aclose()
         assert b'"turn_final"' in said
         assert server.complaints.read_text() == ""
+
+
+async def test_the_ledger_of_another_game_is_named_as_that_and_no_patch_is_offered(tmp_path: Path) -> None:
+    (tmp_path / "my_inn.py").write_text("def odo(prompt): return []")
+    file, model = tmp_path / "game.toml", '[models.odo]\nkind = "scripted"\nscript = "my_inn:odo"\n[world]\n'
+    for world in ("purse = 20\nboat = 1", "purse = 5\niron = 3\nshoes = 0"):
+        file.write_text(f"{model}{world}")
+        async with open_server(tmp_path, "--config", "game.toml", "--ws-port", "0", "--http-port", "0") as server:
+            warned = server.complaints.read_text()
+    assert "game.ledger may be the ledger of another game" in warned
+    assert "world patch" not in warned
 
 
 async def test_an_edited_world_that_the_ledger_does_not_use_is_warned_of(tmp_path: Path) -> None:

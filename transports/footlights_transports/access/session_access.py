@@ -161,6 +161,10 @@ class SessionAccess:
             session = self._returned_to(user, session_id, remote_models, about)
         return self._seen(session).subscribe(after=after, terminal_seen=terminal_seen)
 
+    def as_seen(self, session_id: str) -> InteractionSession:
+        """An open session of any user, for operators. Raises `UnknownSession`."""
+        return self._seen(self.stage.session(session_id))
+
     def _seen(self, session: InteractionSession) -> InteractionSession:
         """The session as users of this access see it."""
         return session
@@ -293,6 +297,11 @@ class SessionAccess:
             return FollowedCommits(seen, shown if after is None else None, seal=partial(self._cursors.seal, user))
         except LedgerUnavailable as error:
             raise Busy("The ledger cannot be read now. Ask again.") from error
+
+    def check_operator(self, user: User) -> None:
+        """Raises `Unauthorized` unless the user operates the server. Without tokens, everybody on this machine does."""
+        if not user.operator and user.name is not None:
+            raise Unauthorized("Only operators may see that: operator = true, in [users] of the settings.")
 
     def _is_trusted(self, user: User) -> bool:
         """Whether nothing of a commit needs to be hidden: the anonymous user owns all sessions, and so all records."""

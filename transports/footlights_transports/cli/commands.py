@@ -12,6 +12,7 @@ from footlights_transports.cli import bench as cli_bench
 from footlights_transports.cli import content as cli_content
 from footlights_transports.cli import dexi as cli_dexi
 from footlights_transports.cli import mission as cli_mission
+from footlights_transports.cli import notes as cli_notes
 from footlights_transports.cli import serve as cli_serve
 from footlights_transports.cli.dexi import count, judge_dexi
 from footlights_transports.cli.ledger import commands as cli_ledger
@@ -38,6 +39,7 @@ app.add_typer(cli_ledger.app)
 app.add_typer(cli_models.app, name="models")
 app.add_typer(cli_mission.app, name="mission")
 app.add_typer(cli_content.app, name="content")
+app.add_typer(cli_notes.app, name="notes")
 app.add_typer(cli_bench.app, name="bench")
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import orjson
 import typer
 
+from footlights_actors.sealed import CONTENT_KEYS_VARIABLE
 from footlights_transports.cli.exit_codes import exit_on_refusal
-from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ Session = Annotated[str, typer.Argument(metavar="SESSION", help="The id of a ses
 @app.command("new-key")
 def make_key() -> None:
     """Print a new random key: a line for the top of the key file."""
-    from footlights_transports.views.kgent.store import new_key
+    from footlights_actors.sealed.keys import new_key
 
     typer.echo(new_key())
 
@@ -92,7 +92,8 @@ def _done(folder: Path, keys: Path | None, work: Callable[[ContentStore], Awaita
     """The result of `work` on the store; an error ends the command."""
     import trio
 
-    from footlights_transports.views.kgent.store import ContentStore, keys_from_environment, keys_from_file
+    from footlights_actors.sealed.keys import keys_from_environment, keys_from_file
+    from footlights_transports.views.kgent.store import ContentStore
 
     with exit_on_refusal():
         found = keys_from_environment(os.environ) if keys is None else keys_from_file(keys)

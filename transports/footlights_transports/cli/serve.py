@@ -159,14 +159,14 @@ def _check_folder(ledger: LedgerName) -> None:
 
 def _warn_of_world(config: Config) -> None:
     """Say on standard error if the ledger does not use the world of the settings. Raises `InvalidCommand`."""
-    from footlights_transports.cli.ledger.world_patch import is_taken_in
+    from footlights_transports.cli.ledger.world_patch import is_taken_in, world_in
     from footlights_transports.worlds.hosted import world_not_used
 
     if isinstance(config.ledger, Path) and not config.ledger.exists():
         return
     try:
         if not is_taken_in(config.ledger, config.cast.world):
-            typer.echo(world_not_used(config, config.ledger), err=True)
+            typer.echo(world_not_used(config, config.ledger, world_in(config.ledger).view()), err=True)
     except FootlightsError as error:
         raise InvalidCommand(f"{config.ledger}: {error}") from None
 

@@ -109,6 +109,13 @@ class ClientSession:
         except (InvalidRecord, KeyError, TypeError):
             raise protocol_error() from None
 
+    async def notes(self, act: str = "list") -> dict[str, Any]:
+        """What is remembered of the player: `agreed`, and `notes` with their words.
+
+        `act` is `list`; `erase` for all of them; `agree` to notes without being asked, or `withdraw` that.
+        """
+        return await self._call("notes", {"act": act}, again=True)
+
     async def summary(self, turn_id: str) -> TurnSummary | None:
         """How a turn ended, and where its time went; None if it is not settled, or not retained any more."""
         result = await self._call("summary", {"turn_id": turn_id}, again=True)

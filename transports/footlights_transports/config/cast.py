@@ -23,6 +23,7 @@ from footlights.failures import describe
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
 from footlights.models.sampling import Sampling
+from footlights.notebooks.note_ids import REMEMBER
 from footlights.tools.tool import Tool
 from footlights.tracebacks import traceback_text
 from footlights_actors.demo.analyst.tools import DOCUMENTS
@@ -30,6 +31,7 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.models.local.weights import KNOWN
 from footlights_actors.models.scripted import ScriptedModel
 from footlights_actors.turn.casting import standard_cast
+from footlights_transports.config.notebooks import read_notebooks
 from footlights_transports.config.schema import (
     ANALYST,
     BUDGET,
@@ -61,6 +63,8 @@ def read_cast(source: Source) -> Cast | None:
     described += [f"cast.{name}" for name in ("tools", "rules", "world_file") if name in given]
     if "analyst" in source.tree and (described or "make" in given):
         source.complain(("analyst",), "is about the tavern, and these settings have a cast of their own.")
+    if "notebooks" in source.tree and ("make" in given or not described):
+        source.complain(("notebooks",), "is about a cast that these settings describe: use notebooks= in your own.")
     if "make" in given:
         if described:
             source.complain(("cast", "make"), f"makes the whole cast: leave it out, or {', '.join(described)}.")
@@ -99,7 +103,8 @@ def _assembled(source: Source, given: Mapping[str, Any]) -> Cast | None:
     tools = _tools(source, given.get("tools", ()))
     rules = _rules(source, given.get("rules", ()))
     world = _world(source, given)
-    known = {tool.name for tool in tools}
+    notebooks = read_notebooks(source)
+    known = {*(tool.name for tool in tools), *([] if notebooks is None else [REMEMBER])}
     personas = {name: _persona(source, ("personas", name), set(names), known) for name in source.table(("personas",))}
     budget = source.checked(("budget",), BUDGET, BudgetConfig)
     if len(source.problems) > before:
@@ -118,6 +123,7 @@ def _assembled(source: Source, given: Mapping[str, Any]) -> Cast | None:
             model_memory_bytes=given.get("model_memory_bytes"),
             remote_models=given.get("remote_models", False),
             fallback=given.get("fallback", True),
+            notebooks=notebooks,
         ),
     )
 

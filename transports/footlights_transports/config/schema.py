@@ -15,6 +15,7 @@ from attrs import fields, frozen
 
 from footlights.limits import Limits
 from footlights.models.budget import BudgetConfig
+from footlights_actors.sealed import CONTENT_KEYS_VARIABLE
 from footlights_transports.access.policy import WireLimits
 
 if TYPE_CHECKING:
@@ -149,6 +150,21 @@ CAST = (
         "model_memory_bytes", whole_from(1), "The memory that all loaded models may use together. No limit if not set."
     ),
 )
+NOTEBOOKS = (
+    Setting("folder", FOLDER, "Where notes are sealed. They are in memory, until the server ends, if not set."),
+    Setting("keys_file", FILE, f"Keys that seal notes, one a line, newest first; {CONTENT_KEYS_VARIABLE} if not set."),
+    Setting(
+        "notes",
+        one_of("ask", "consent"),
+        "ask: the player is asked about each note. consent: unless he gave a standing yes.",
+        "ask",
+    ),
+    Setting("language", TEXT, "The language of notes: the name of a Snowball algorithm.", "english"),
+    Setting("max_notes", whole_from(1), "Notes in one notebook.", 500),
+    Setting("max_note_chars", whole_from(1), "Characters of one note.", 300),
+    Setting("recall_chars", whole_from(1), "Characters of all notes in one prompt.", 1_200),
+    Setting("half_life", whole_from(1), "Turns with a new note, after which a note is half as recent.", 50),
+)
 ANALYST = (Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; the demo's if not set."),)
 PERSONA = (
     Setting("text", TEXT, "A description of the character and its way of speaking, for the model.", ""),
@@ -271,6 +287,7 @@ SECTIONS = (
     "users",
     "cast",
     "analyst",
+    "notebooks",
     "models",
     "personas",
     "world",

@@ -293,7 +293,7 @@ def _loaded(file: Path) -> tuple[str, dict[str, Any]]:
     """The text of a file, and what it parses to. Raises `ConfigError`."""
     text, line = "", 0
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")  # editors on Windows begin a file with a mark
         return text, tomllib.loads(text)
     except OSError as error:
         sentence = f"cannot be read: {error.strerror}."

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from footlights.authority.ledger.protocol import LeasedLedger
 from footlights_transports.server.readiness import SelfCheckingLedger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from footlights import Ledger
     from footlights.authority.ledger.protocol import TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
+
+
+@runtime_checkable
+class FileLedger(Protocol):
+    """A ledger in a file, which others may read meanwhile."""
+
+    path: Path
 
 
 class MeasuredLedger:
@@ -38,6 +46,8 @@ class MeasuredLedger:
         self.release_tool = ledger.release_tool
         if isinstance(ledger, SelfCheckingLedger):
             self.check_writable = ledger.check_writable
+        if isinstance(ledger, FileLedger):
+            self.path = ledger.path
         if isinstance(ledger, LeasedLedger):
             self.hold = ledger.hold
 

@@ -212,7 +212,8 @@ async def listen_at(servers: trio.Nursery, server: Acceptor, config: Config, por
         listening: Listening = await servers.start(server.listen, config.host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise CannotServe(f"Port {port} of {config.host} is in use. Port 0 is any that is free.") from None
+            in_use = f"Port {port} of {config.host} is in use."
+            raise CannotServe(f"{in_use} Choose another with --ws-port or --http-port: 0 is any free one.") from None
         raise CannotServe(f"Cannot listen on {config.host}, port {port}: {error.strerror}.") from None
     return listening
 

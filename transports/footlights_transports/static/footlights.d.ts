@@ -14,6 +14,8 @@ export type WireCode =
     | "session_in_use"
     | "unknown_session"
     | "unknown_turn"
+    | "invalid_world"
+    | "unknown_world"
     | "session_closed"
     | "busy"
     | "too_large"
@@ -286,6 +288,21 @@ export interface Client {
 }
 
 /** One session on the server. Every call rejects with a `FootlightsError` if the server refuses it. */
+/** A note with its words. With `approval_id` it waits for that approval. */
+export interface Note {
+    readonly note_id: string;
+    readonly by: string;
+    readonly about: "player" | "world";
+    readonly turn_id: string;
+    readonly words: string;
+    readonly approval_id?: string;
+}
+
+export interface Notebook {
+    readonly agreed: boolean;
+    readonly notes: readonly Note[];
+}
+
 export interface Session {
     readonly sessionId: string;
     /** Subscribe: unfinished turns, then live events. With the cursor of an earlier stream, everything after it. */
@@ -299,6 +316,9 @@ export interface Session {
     cancel(turnId?: string | null): Promise<string[]>;
     /** Wait for the commit of the turn; resolves to its outcome. */
     finalize(turnId: string): Promise<Commit>;
+    /** What is remembered of the player. */
+    notes(act?: "list" | "erase" | "agree" | "withdraw"): Promise<Notebook>;
+
     /** Report the last event that the player has heard. */
     heard(turnId: string, seq: number): Promise<void>;
     /** Cancel open turns and close the session. Its streams end after the last commit. */

@@ -971,6 +971,12 @@ class Session {
         return this.#client.ask("finalize", { turn_id: turnId }, { again: true });
     }
 
+    /** What is remembered of the player. `act`: "list", "erase", "agree" or "withdraw". */
+    async notes(act = "list") {
+        const { agreed, notes } = await this.#client.ask("notes", { act }, { again: true });
+        return { agreed, notes };
+    }
+
     /** Report the last event that the player has heard. */
     async heard(turnId, seq) {
         await this.#client.ask("heard", { turn_id: turnId, seq }, { again: true });

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -194,6 +195,8 @@ class HostedWorlds(Worlds):
         views = [view if slot.name == MAIN else view.in_world(slot.name) for view in config.views]
         for view in views:
             cast = view.extend(cast)
+        if cast.notebooks is not None and slot.name != MAIN:
+            cast = cast.notebooks.in_cast(cast, cast.notebooks.store.in_world(slot.name))
         async with trio.open_nursery() as tasks:
             async with (
                 ledger_at(place, node=self._node, patience=PATIENCE) as ledger,
@@ -206,7 +209,7 @@ class HostedWorlds(Worlds):
                 ) as stage,
             ):
                 if stage.ignores_world:
-                    log.warning("%s", world_not_used(config, place))
+                    log.warning("%s", world_not_used(config, place, stage.world))
                 access = SessionAccess(stage, admission=self.admission, watch=metrics)
                 try:
                     mounts: list[Mount] = await tasks.start(run_views, access, views)
@@ -225,8 +228,16 @@ class HostedWorlds(Worlds):
             tasks.cancel_scope.cancel(reason="nobody uses the world")
 
 
-def world_not_used(config: Config, ledger: LedgerName) -> str:
-    """The warning that a ledger has taken in another initial world, and what to do about it."""
+def world_not_used(config: Config, ledger: LedgerName, there: object) -> str:
+    """The warning that a ledger has taken in another initial world, and what to do about it.
+
+    `there` is a view of the world that the ledger has now.
+    """
+    if _may_be_of_another_game(config.cast.world.view(), there):
+        return (
+            f"{ledger} may be the ledger of another game: its world has hardly a member in common with the one of the "
+            "settings, which is not used. Use another ledger (--ledger PATH), or move this one away."
+        )
     file = [] if config.file is None else ["--config", str(config.file)]
     patch = shlex.join(["footlights", "world", "patch", "--ledger", str(ledger), *file])
     return (
@@ -235,3 +246,10 @@ def world_not_used(config: Config, ledger: LedgerName) -> str:
         "use another ledger (--ledger PATH), or move this one away. To change the world of this one as the settings "
         f'were edited, stop the server. This commits the edit, and shows it without --why: {patch} --why "..."'
     )
+
+
+def _may_be_of_another_game(here: object, there: object) -> bool:
+    if not (isinstance(here, Mapping) and isinstance(there, Mapping)):
+        return False
+    ours, theirs = set[object](here), set[object](there)
+    return bool(ours - theirs and theirs - ours) and 2 * len(ours & theirs) <= min(len(ours), len(theirs))

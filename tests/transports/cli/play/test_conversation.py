@@ -311,7 +311,7 @@ class Gone:
     async def wait(self, *_: object) -> Any:
         await trio.sleep_forever()
 
-    begin_turn = cancel = world = record = summary = wait
+    begin_turn = cancel = world = record = notes = summary = wait
 
     def watch_connection(self, tell: Callable[[bool], object]) -> None:
         """It is never lost."""

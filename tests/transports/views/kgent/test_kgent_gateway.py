@@ -13,9 +13,10 @@ from footlights import BudgetConfig, EventType, ModelError, SessionParams, SideE
 from footlights.models.model import ModelTraits
 from footlights.tools.decorator import tool
 from footlights_actors import Call, Fail, Say, ScriptedModel, Stall
+from footlights_actors.sealed.keys import new_key
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.store import ContentStore, new_key
+from footlights_transports.views.kgent.store import ContentStore
 from tests.kit.peers.kgent_peer import (
     ANSWERED,
     ASKED,

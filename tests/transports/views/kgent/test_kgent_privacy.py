@@ -13,7 +13,8 @@ import pytest
 import trio
 
 from footlights.authority.digest import digest
-from footlights_transports.views.kgent.store import ContentStore, new_key
+from footlights_actors.sealed.keys import new_key
+from footlights_transports.views.kgent.store import ContentStore
 from tests.kit.peers.kgent_peer import Client, connect_to, only
 from tests.kit.peers.ws_peer import read_until_end, shake_hands
 from tests.kit.served import open_server, write_game

@@ -20,6 +20,7 @@ from footlights.errors import InvalidCommand
 from footlights.testing import cancel_everywhere
 from footlights.turn.turn import Turn
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
+from footlights_actors.sealed.keys import new_key
 from footlights_kit.quiesce import Gate as ThreadGate
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
@@ -29,7 +30,7 @@ from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.wire import PerturbQuery
 from footlights_transports.views.kgent.pure.writer import DialogueWriter
 from footlights_transports.views.kgent.sender import KEEPING
-from footlights_transports.views.kgent.store import ContentStore, new_key
+from footlights_transports.views.kgent.store import ContentStore
 from tests.kit.peers.kgent_peer import lawful, only
 from tests.kit.views.kgent_kit import HungLedger
 

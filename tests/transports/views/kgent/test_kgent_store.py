@@ -16,16 +16,10 @@ import trio.testing
 from attrs import astuple
 from cryptography.fernet import Fernet
 
-from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
-from footlights_transports.views.kgent.store import (
-    ContentKeyError,
-    ContentStore,
-    ContentUnavailable,
-    Kept,
-    keys_from_environment,
-    keys_from_file,
-    new_key,
-)
+from footlights.notebooks.store import ContentUnavailable
+from footlights_actors.sealed import CONTENT_KEYS_VARIABLE
+from footlights_actors.sealed.keys import ContentKeyError, keys_from_environment, keys_from_file, new_key
+from footlights_transports.views.kgent.store import ContentStore, Kept
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -320,7 +320,7 @@ async def test_the_openapi_document_is_served() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
+        ("GET", "/nowhere", 404),
         ("GET", "/v1/sessions/", 404),
         ("GET", "/v1/sessions", 405),
         ("PUT", "/v1/sessions/inn", 405),

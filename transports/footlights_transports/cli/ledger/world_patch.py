@@ -76,6 +76,12 @@ def is_taken_in(ledger: LedgerName | str, world: World) -> bool:
         return world.digest() == (edits[-1].digest if edits else reader.genesis().digest)
 
 
+def world_in(ledger: LedgerName) -> World:
+    """The world that the ledger has now. Raises `FootlightsError`."""
+    with reader_at(ledger) as reader:
+        return replay(reader, at=reader.count()).world
+
+
 @frozen
 class Edit:
     """The edit of an initial world."""

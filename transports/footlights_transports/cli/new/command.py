@@ -6,6 +6,7 @@ Nothing that exists is overwritten: the folder must be new.
 from __future__ import annotations
 
 import re
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,7 +40,7 @@ _NEXT = """\
   cd {name}
   {command} play     talk to the ferryman
   {command} serve    serve the game by WebSocket and HTTP
-  pytest              run its tests (pip install pytest)"""
+  {tests:<18}  run its tests ({install})"""
 
 
 class CannotMakeGame(FootlightsError):
@@ -58,7 +59,8 @@ def new(
     """
     with exit_on_refusal():
         make_game(name, Path.cwd())
-    typer.echo(_NEXT.format(name=name, command=command_name()))
+    by = "" if command_name() == "footlights" else f"{sys.executable} -m "  # the Python that has Footlights
+    typer.echo(_NEXT.format(name=name, command=command_name(), tests=f"{by}pytest", install=f"{by}pip install pytest"))
 
 
 def make_game(name: str, parent: Path) -> Path:

@@ -100,7 +100,8 @@ def play(
 
 
 def _of_file(file: Path, *, is_found: bool, trace: Path | None, persona: str | None) -> Opening:
-    from footlights_transports.cli.play.games import open_local_game, speaker
+    from footlights_transports.cli.play.explain import speaker_name
+    from footlights_transports.cli.play.games import open_local_game
     from footlights_transports.cli.play.standard_io import Opening
     from footlights_transports.cli.screen import printable
     from footlights_transports.config.config import load_config
@@ -114,7 +115,7 @@ def _of_file(file: Path, *, is_found: bool, trace: Path | None, persona: str | N
         for each in error.tracebacks:
             typer.echo(printable(each), err=True, nl=False)
         raise
-    name = speaker(persona or next(iter(config.cast.personas), None))
+    name = speaker_name(persona or next(iter(config.cast.personas), None))
     return Opening(
         lambda: open_local_game(config.cast, limits=config.limits, trace=trace or config.trace, persona=persona),
         persona,

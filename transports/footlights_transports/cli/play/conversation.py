@@ -20,7 +20,15 @@ from footlights import (
 )
 from footlights.authority.pending import is_approval_id
 from footlights.checks import listed
-from footlights_transports.cli.play.explain import tell_help, tell_time, tell_why, tell_world
+from footlights.notebooks.note_ids import ABOUT_A_NOTE
+from footlights_transports.cli.play.explain import (
+    note_questions,
+    tell_help,
+    tell_notes,
+    tell_time,
+    tell_why,
+    tell_world,
+)
 from footlights_transports.cli.play.lines import DISCARDED
 from footlights_transports.cli.screen import Typed
 from footlights_transports.cli.turn_view import Narration, Tone, note, questions, with_changes
@@ -197,6 +205,10 @@ class Conversation:
                 self._show(tell_help())
             case ["/world"]:
                 self._show(tell_world(await self._game.world()))
+            case ["/notes"]:
+                self._show(tell_notes(await self._game.notes()))
+            case ["/notes", "erase" | "agree" | "withdraw" as act]:
+                self._show(tell_notes(await self._game.notes(act)))
             case ["/why"]:
                 self._show(await self._why())
             case ["/yes" | "/no" as answer, id_] if is_approval_id(id_):
@@ -251,7 +263,7 @@ class Conversation:
                 self._refusals.append((name, why))
             case CommitFinal(commit_outcome=outcome) as commit:
                 self.failed += outcome is not CommitOutcome.OK
-                asked = questions(commit)
+                asked = await self._with_words(questions(commit))
                 self._questions += asked
                 self._waiting += [id_ for id_, _ in asked]
                 await self._show_commit(event.turn_id, told)
@@ -259,6 +271,16 @@ class Conversation:
             case _:
                 pass
         self._show(told)
+
+    async def _with_words(self, asked: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The questions of a commit. Those about notes have no words of them, which only their owner may see."""
+        if not any(question.startswith(ABOUT_A_NOTE) for _, question in asked):
+            return asked
+        try:
+            return note_questions(asked, await self._game.notes())
+        except FootlightsError as error:
+            self._show_refusal(error)
+            return asked
 
     async def _show_commit(self, turn_id: str, told: list[Piece]) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from footlights.authority.record import commit_final
 from footlights.events import CommitOutcome
@@ -23,6 +23,7 @@ Say something, and press Enter.
   /world        what is true now
   /why          what the last turn committed, and why
   /yes ID       approve what waits for you; /no ID refuses it (without ID, if only one does)
+  /notes        what is remembered of you; /notes erase, /notes agree, /notes withdraw
   /quit         leave, as Ctrl-D does
 Ctrl-C interrupts a turn, and what was typed meanwhile is lost. At the prompt it discards
 the line, and a second one leaves."""
@@ -43,6 +44,32 @@ def tell_world(world: object) -> list[Piece]:
     shown = [Line(line) for line in lines[:MAX_LINES]]
     left = len(lines) - len(shown)
     return [*shown, *([note(Tone.ASIDE, f"and {left} lines more")] if left else [])]
+
+
+def tell_notes(notebook: Mapping[str, Any]) -> list[Piece]:
+    """What is remembered of the player, and what waits for an answer."""
+    rows = [f"{each['by']}: {each['words']}{_waits(each)}" for each in notebook["notes"]] or ["Nothing is remembered."]
+    agreed = ["You gave a standing yes to notes: /notes withdraw takes it back."] if notebook["agreed"] else []
+    return [Line(f"  {row}") for row in [*rows, *agreed]]
+
+
+def _waits(note: Mapping[str, Any]) -> str:
+    return f" (waits: /yes {note['approval_id']})" if "approval_id" in note else ""
+
+
+def note_questions(asked: Iterable[tuple[str, str]], notebook: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The questions of approvals, with the words of the notes that they are about."""
+    words = {each["approval_id"]: each for each in notebook["notes"] if "approval_id" in each}
+    return [(id_, _asks(words[id_]) if id_ in words else question) for id_, question in asked]
+
+
+def _asks(note: Mapping[str, Any]) -> str:
+    return f'{speaker_name(note["by"])} wants to remember: "{note["words"]}"'
+
+
+def speaker_name(persona: str | None) -> str:
+    """The name of a persona as people write it."""
+    return "NPC" if persona is None else persona.replace("_", " ").replace("-", " ").capitalize()
 
 
 def _outline(value: object, depth: int) -> Iterator[str]:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import trio
 
-from footlights import FootlightsError, InvalidCommand, TurnParams, open_stage
+from footlights import FootlightsError, InvalidCommand, SessionParams, TurnParams, open_stage
 from footlights.checks import listed
+from footlights.notebooks.store import MemoryNotes
+from footlights_transports.access.notes import notes_of
+from footlights_transports.cli.play.explain import speaker_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
     Watchers: TypeAlias = list[Callable[[bool], object]]
 
+PLAYER = "player"
+"""The session of a game of this process that remembers its player."""
 _CLOSING_SECONDS = 3.0
 _LATEST = 5
 """The commits of a server among which that of the last turn is."""
@@ -49,6 +54,10 @@ class Game(Protocol):
 
     async def world(self) -> Any: ...
 
+    async def notes(self, act: str = "list") -> dict[str, Any]:
+        """The player's notebook, after `list`, `erase`, `agree` or `withdraw`."""
+        ...
+
     async def record(self, turn_id: str) -> CommitRecord | None:
         """The record of a committed turn; None if it cannot be had."""
         ...
@@ -67,18 +76,13 @@ class Game(Protocol):
         ...
 
 
-def speaker(persona: str | None) -> str:
-    """The name of a persona as people write it."""
-    return "NPC" if persona is None else persona.replace("_", " ").replace("-", " ").capitalize()
-
-
 class LocalGame:
     """A cast on a stage of this process. Commits are kept in memory."""
 
     def __init__(self, stage: Stage, session: InteractionSession, persona: str | None) -> None:
         self._stage = stage
         self._session = session
-        self.name = speaker(persona or next(iter(stage.personas), None))
+        self.name = speaker_name(persona or next(iter(stage.personas), None))
 
     async def begin_turn(self, said: str, params: TurnParams) -> str:
         return self._session.begin_turn(said, params)
@@ -91,6 +95,9 @@ class LocalGame:
 
     async def world(self) -> Any:
         return self._stage.world
+
+    async def notes(self, act: str = "list") -> dict[str, Any]:
+        return await notes_of(self._stage, self._session, act)
 
     async def record(self, turn_id: str) -> CommitRecord | None:
         return await self._stage.ledger.find(self._session.session_id, turn_id)
@@ -109,7 +116,7 @@ class RemoteGame:
         self._client = client
         self._session = session
         self._watchers = watchers
-        self.name = speaker(persona or session.persona)
+        self.name = speaker_name(persona or session.persona)
 
     async def begin_turn(self, said: str, params: TurnParams) -> str:
         return await self._session.begin_turn(said, params)
@@ -122,6 +129,9 @@ class RemoteGame:
 
     async def world(self) -> Any:
         return await self._client.world()
+
+    async def notes(self, act: str = "list") -> dict[str, Any]:
+        return await self._session.notes(act)
 
     async def record(self, turn_id: str) -> CommitRecord | None:
         return next((each for each in await self._session.commits(_LATEST) if each.turn_id == turn_id), None)
@@ -140,8 +150,11 @@ async def open_local_game(
     """Raises `InvalidCommand` for a persona that the cast lacks."""
     if persona is not None and persona not in cast.personas:
         raise InvalidCommand(f"There is no persona {persona[:64]!r}; there are: {listed(cast.personas)}.")
+    if cast.notebooks is not None:
+        cast = cast.notebooks.in_cast(cast, MemoryNotes())  # the world begins anew, and so does what is remembered
     async with open_stage(cast, limits=limits, trace=trace) as stage:
-        yield LocalGame(stage, stage.start(), persona)
+        named = SessionParams(session_id=PLAYER) if stage.notebooks is not None else None
+        yield LocalGame(stage, stage.start(named), persona)
 
 
 @asynccontextmanager

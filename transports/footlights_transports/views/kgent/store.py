@@ -27,39 +27,21 @@ from typing import TYPE_CHECKING, TypeVar
 import orjson
 import trio
 from attrs import asdict, frozen
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.fernet import InvalidToken
 
-from footlights.errors import FootlightsError
-from footlights.private_files import exposure
-from footlights_transports.views.kgent.folder_lock import locked
-from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
+from footlights.notebooks.store import ContentUnavailable
+from footlights_actors.sealed.folder import FRESH, PRIVATE, in_thread, locked, replace_file
+from footlights_actors.sealed.keys import ContentKeyError, seals_of
 from footlights_transports.worlds.names import folder_of_world
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import BinaryIO
 
 _T = TypeVar("_T")
 
 _SUFFIX = ".sealed"
-_FRESH = ".fresh"
-"""A file that is being encrypted with the newest key."""
-_PRIVATE = 0o600
 _DAY = 86_400.0
-_RETRY = 0.02
-"""Seconds until the lock of another process is tried again."""
-
-
-class ContentKeyError(FootlightsError):
-    """There is no key, or none that fits. The message quotes no key."""
-
-    code = "content_key"
-
-
-class ContentUnavailable(FootlightsError):
-    """The store cannot be read or written."""
-
-    code = "content_unavailable"
 
 
 @frozen
@@ -72,32 +54,6 @@ class Kept:
     """The user's message."""
     answered: str
     """The answer."""
-
-
-def new_key() -> str:
-    """A new random key."""
-    return Fernet.generate_key().decode()
-
-
-def keys_from_file(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """One key a line, the newest first: that one encrypts, and all of them decrypt. Raises `ContentKeyError`."""
-    file = Path(path)
-    try:
-        exposed = exposure(file)
-        lines = file.read_text(encoding="ascii").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        raise ContentKeyError(f"The keys of kept content cannot be read from {os.fspath(path)}: {why}.") from None
-    if exposed is not None:
-        raise ContentKeyError(f"The keys of kept content are in {os.fspath(path)}, {exposed}.")
-    return _at_least_one((line.strip() for line in lines if not line.startswith("#")), f"The file {os.fspath(path)}")
-
-
-def keys_from_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The same from the variable `FOOTLIGHTS_CONTENT_KEYS`, separated by commas. Raises `ContentKeyError`."""
-    return _at_least_one(
-        map(str.strip, environ.get(CONTENT_KEYS_VARIABLE, "").split(",")), f"The variable {CONTENT_KEYS_VARIABLE}"
-    )
 
 
 class ContentStore:
@@ -115,12 +71,7 @@ class ContentStore:
         days: float = inf,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        if not keys:
-            raise ContentKeyError("Content is kept only encrypted, and there is no key.")
-        try:
-            self._seals = MultiFernet([Fernet(key) for key in keys])
-        except ValueError:
-            raise ContentKeyError("A key of kept content is invalid: a key is 32 bytes in URL-safe base64.") from None
+        self._seals = seals_of(keys)
         self._folder = Path(folder)
         self._seconds = days * _DAY
         self._wall_clock = wall_clock
@@ -157,7 +108,7 @@ class ContentStore:
 
     async def erase_all(self) -> int:
         """Erase everything; returns how many sessions there were."""
-        return await self._in_thread(lambda: self._erase(self._files(_SUFFIX)) + self._erase(self._files(_FRESH)))
+        return await self._in_thread(lambda: self._erase(self._files(_SUFFIX)) + self._erase(self._files(FRESH)))
 
     async def expire(self) -> None:
         """Delete the dialogues that are too old. It needs no key that fits, and waits for no disk if it is canceled."""
@@ -184,15 +135,7 @@ class ContentStore:
         return sealed
 
     async def _in_thread(self, work: Callable[[], _T], *, may_leave: bool = False) -> _T:
-        """Run it in a thread as soon as the folder is not locked."""
-        while True:
-            try:
-                return await trio.to_thread.run_sync(work, abandon_on_cancel=may_leave, limiter=self._limiter)
-            except BlockingIOError:
-                # Wait here, where it can be canceled, and not in the thread.
-                await trio.sleep(_RETRY)
-            except OSError as error:
-                raise ContentUnavailable(f"Kept content cannot be reached: {error.strerror}.") from None
+        return await in_thread(work, self._limiter, may_leave=may_leave)
 
     # -- inside, in threads
 
@@ -218,7 +161,7 @@ class ContentStore:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (
             locked(self._folder),
-            os.fdopen(os.open(self._file(session_id), os.O_RDWR | os.O_CREAT, _PRIVATE), "r+b") as file,
+            os.fdopen(os.open(self._file(session_id), os.O_RDWR | os.O_CREAT, PRIVATE), "r+b") as file,
         ):
             start = _start_of_rest(file)
             file.seek(start)
@@ -255,7 +198,7 @@ class ContentStore:
         return [each for each in lines if not self._is_old(each)]
 
     def _expire(self) -> None:
-        if left := self._files(_FRESH):  # by a process that ended amid a change
+        if left := self._files(FRESH):  # by a process that ended amid a change
             self._erase(left)
         for path in self._files(_SUFFIX):
             if any(each and self._is_old(each) for each in _lines_of(path)):
@@ -269,7 +212,7 @@ class ContentStore:
             return 0
         with locked(self._folder):
             # First the unfinished re-encryption: nothing may bring back what is erased.
-            return sum([_unlink(path.with_suffix(_FRESH)) | _unlink(path) for path in paths])
+            return sum([_unlink(path.with_suffix(FRESH)) | _unlink(path) for path in paths])
 
     def _reseal(self, path: Path) -> bool:
         return self._rewrite(path, lambda lines: [self._seals.rotate(line) for line in lines])
@@ -282,16 +225,7 @@ class ContentStore:
             lines = change(self._lines(path))
             if not lines:
                 return not _unlink(path)
-            fresh = path.with_suffix(_FRESH)
-            try:
-                with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE), "wb") as file:
-                    file.writelines(line + b"\n" for line in lines)
-                    file.flush()
-                    os.fsync(file.fileno())
-                fresh.replace(path)
-            except OSError:
-                _unlink(fresh)
-                raise
+            replace_file(path, b"".join(line + b"\n" for line in lines))
         return True
 
 
@@ -326,10 +260,3 @@ def _unlink(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _at_least_one(found: Iterable[str], where: str) -> tuple[str, ...]:
-    keys = tuple(key for key in found if key)
-    if not keys:
-        raise ContentKeyError(f"{where} has no key, and content is kept only encrypted.")
-    return keys

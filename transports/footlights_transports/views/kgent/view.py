@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from footlights.errors import FootlightsError
 from footlights.extras import advice
+from footlights_actors.sealed import CONTENT_KEYS_VARIABLE
 from footlights_transports.config.schema import FILE, FOLDER, Setting, settings_of, whole_from
 from footlights_transports.views.base.view import Mount, Reloaded, View
 from footlights_transports.views.kgent.connection import accept_observer, accept_sender
 from footlights_transports.views.kgent.gateway import KeeperOfWorlds, KgentGateway, UnknownAgent
-from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE, ChatFluxConfig
+from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.pure.wire import SUBPROTOCOL
 from footlights_transports.views.kgent.template_workloads import with_templates
@@ -110,7 +111,8 @@ def _keeper(source: Source, given: Mapping[str, Any]) -> Keeper | None:
     if find_spec("cryptography") is None:
         source.complain(_FOLDER, f"needs cryptography: {advice('content')}")
         return None
-    from footlights_transports.views.kgent.store import ContentStore, keys_from_environment, keys_from_file
+    from footlights_actors.sealed.keys import keys_from_environment, keys_from_file
+    from footlights_transports.views.kgent.store import ContentStore
 
     try:
         if "content_keys_file" in given:

@@ -16,6 +16,7 @@ import trio
 from attrs import frozen
 
 from footlights.errors import Busy, Detached, FootlightsError, InvalidCommand
+from footlights_transports.access.notes import notes_of
 from footlights_transports.access.policy import RateLimiter
 from footlights_transports.errors import BadFrame, RateLimited
 from footlights_transports.views.native import protocol as native
@@ -155,6 +156,8 @@ class NativeConnection(Connection):
                 self.tasks.start_soon(self._follow_commits, command_id, command, name="ws commits")
             case native.ShowWorld(path):
                 self._answer_later(command_id, partial(self._world, path))
+            case native.Notes(session_id, act):
+                self._answer_later(command_id, partial(notes_of, access.stage, access.session(user, session_id), act))
             case native.Close(session_id):
                 self._answer_later(command_id, partial(self._close, session_id))
         return None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from footlights import wire
 from footlights.errors import Detached
 from footlights.stream.cursor import Cursor
@@ -33,6 +35,7 @@ class EventStream(SseResponse):
         *,
         encode: Callable[[StreamEvent], bytes] = wire.encode,
         server_goes: Callable[[], bool] = lambda: False,
+        stall: float = 0.0,
     ) -> None:
         super().__init__(keep_alive)
         self._stream = self.subscription = subscription
@@ -41,6 +44,7 @@ class EventStream(SseResponse):
         self._encode = encode
         self._server_goes = server_goes
         self._is_over = False
+        self._reads_from = trio.current_time() + stall
 
     @property
     def is_drained(self) -> bool:
@@ -57,6 +61,8 @@ class EventStream(SseResponse):
         stream = self._stream
         if self._is_over:
             return None
+        if trio.current_time() < self._reads_from:
+            await trio.sleep_until(self._reads_from)
         try:
             batch = await stream.receive_batch()
         except Detached as error:

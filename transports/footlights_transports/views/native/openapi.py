@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from footlights.events import CommitOutcome
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import MAX_STOP_CHARS, MAX_STOPS, MAX_WHOLE
+from footlights.notebooks.entries import ABOUTS
 from footlights.params import BusyRule, Mode
 from footlights.session.begin_once import MAX_REQUEST_CHARS
 from footlights.speaker import MAX_ABOUT_BYTES
 from footlights.stage.host_commits import MAX_WHY_CHARS
 from footlights.turn.timeline import Part
 from footlights.wire import MAX_INTEGER
+from footlights_transports.access.notes import NOTE_ACTS
 from footlights_transports.http.openapi import (
     APPROVALS,
     ID_OR_NULL,
@@ -56,6 +58,17 @@ NATIVE_SCHEMAS: Mapping[str, Json] = {
             },
         }
     ),
+    "NoteAct": fields({"act": {"enum": list(NOTE_ACTS)}}),
+    "Notebook": object_of({"agreed": {"type": "boolean"}, "notes": list_of(ref("Note"))}),
+    "Note": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("note_id", "by", "turn_id", "words"), TEXT),
+            "about": {"enum": list(ABOUTS)},
+            "approval_id": {**TEXT, "description": "The approval that it waits for; absent from a note that is kept."},
+        },
+        "required": ["note_id", "by", "turn_id", "words", "about"],
+    },
     "BeginTurn": fields({"input": {"type": "string", "pattern": r"\S"}, "params": or_null(ref("TurnParams"))}, "input"),
     "TurnParams": fields(
         {
@@ -119,6 +132,8 @@ NATIVE_SCHEMAS: Mapping[str, Json] = {
     },
 }
 
+MAX_STALL = 60
+"""Seconds."""
 CANCELED = {200: answer("The turns that this call interrupted.", object_of({"canceled": list_of(TEXT)}))}
 BEGINNING: tuple[Json, ...] = (
     {
@@ -152,6 +167,12 @@ FOLLOWING = (
         {"type": "boolean", "default": False},
         "Whether a session that a restart of the server ended may, once you are back, let its text go to models "
         "elsewhere. What it had agreed to is not kept.",
+    ),
+    query(
+        "stall",
+        {"type": "integer", "minimum": 0, "maximum": MAX_STALL, "default": 0},
+        "Seconds for which the server takes nothing for this subscriber, as if the client read nothing. To try what "
+        "becomes of such a client.",
     ),
 )
 COMMITS_FOLLOWED = {

@@ -29,6 +29,7 @@ from footlights.stream.commit_feed import WorldCommit
 from footlights.turn.summary_json import summary_to_json
 from footlights.wire import values
 from footlights.wire.values import Unfit
+from footlights_transports.access.notes import NOTE_ACTS
 from footlights_transports.errors import BadFrame, CommandId, error_json
 from footlights_transports.json_text import read_object
 
@@ -130,6 +131,14 @@ class ShowWorld:
 
 
 @frozen
+class Notes:
+    """The notebook of the session's player."""
+
+    session_id: str
+    act: str = "list"
+
+
+@frozen
 class Close:
     session_id: str
 
@@ -151,6 +160,7 @@ Command: TypeAlias = (
     | HostCommit
     | FollowCommits
     | ShowWorld
+    | Notes
     | Close
     | Ping
 )
@@ -335,6 +345,12 @@ def _limit(value: object) -> int:
     return cast(int, value)
 
 
+def _note_act(value: object) -> str:
+    if not isinstance(value, str) or value not in NOTE_ACTS:
+        raise Unfit(f"must be one of {', '.join(NOTE_ACTS)}")
+    return value
+
+
 def _intents(value: object) -> tuple[Intent, ...]:
     if not isinstance(value, list):
         raise Unfit("must be a list of intents")
@@ -431,6 +447,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
         it.take_if_there("after", values.text), it.take_if_there("under", values.text) or ""
     ),
     "world": lambda it: ShowWorld(it.take_if_there("path", values.text) or ""),
+    "notes": lambda it: Notes(it.take("session_id", values.text), it.take_if_there("act", _note_act) or "list"),
     "close": lambda it: Close(it.take("session_id", values.text)),
     "ping": lambda _: Ping(),
 }

@@ -27,6 +27,7 @@ from footlights_transports.views.native.openapi import (
     COMMITS_FOLLOWED,
     FOLLOWING,
     FOLLOWING_COMMITS,
+    MAX_STALL,
     RECORDS,
     SUMMARY,
 )
@@ -131,6 +132,7 @@ class SessionRoutes:
             self._access.policy.limits.keep_alive,
             encode=self._access.admission.encodings.encode,
             server_goes=lambda: self._access.admission.is_closing,
+            stall=_stall(request),
         )
 
     @Operation(
@@ -272,6 +274,13 @@ def _remote_models(request: Request) -> bool:
     if given not in ("true", "false"):
         raise InvalidCommand("remote_models: must be true or false")
     return given == "true"
+
+
+def _stall(request: Request) -> int:
+    given = request.query_params.get("stall", "0")
+    if not given.isascii() or not given.isdigit() or len(given) > 2 or int(given) > MAX_STALL:
+        raise InvalidCommand(f"stall: must be a number of seconds up to {MAX_STALL}")
+    return int(given)
 
 
 def _limit(request: Request) -> int:

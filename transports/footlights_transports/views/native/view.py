@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from footlights_transports.views.base.view import Mount, View
 from footlights_transports.views.native.connection import NativeConnection
+from footlights_transports.views.native.note_routes import NoteRoutes
 from footlights_transports.views.native.openapi import NATIVE_SCHEMAS
 from footlights_transports.views.native.protocol import MAX_CURSORS, SUBPROTOCOL
 from footlights_transports.views.native.routes import ClientRoutes, HostRoutes, SessionRoutes, TurnRoutes
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class NativeView(View):
     """The events of sessions as they are, and every command."""
 
-    routes = (SessionRoutes, TurnRoutes, HostRoutes, ClientRoutes)
+    routes = (SessionRoutes, TurnRoutes, NoteRoutes, HostRoutes, ClientRoutes)
     schemas = NATIVE_SCHEMAS
 
     @classmethod
@@ -41,5 +42,5 @@ class NativeView(View):
         def accept(visitor: Visitor) -> Accepted:
             return Accepted(partial(NativeConnection, access, visitor))
 
-        handlers = [SessionRoutes(access), TurnRoutes(access), HostRoutes(access), ClientRoutes()]
+        handlers = [SessionRoutes(access), TurnRoutes(access), NoteRoutes(access), HostRoutes(access), ClientRoutes()]
         return Mount(view=self, handlers=handlers, endpoints=[Endpoint("/v1", SUBPROTOCOL, accept)])

@@ -109,7 +109,7 @@ class PostgresNode:
 
     async def hold(self, world: int, owner: str, doubtful: Callable[[bool], None]) -> None:
         """Keep the lease of a world: see `LeasedLedger`."""
-        held = self._held[world] = _Held(world, owner, trio.current_time())
+        held = self._held[world] = _Held(world, owner, trio.current_time() + self.lease)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep, name="leases")
@@ -142,7 +142,6 @@ class PostgresNode:
 
 
 async def _watch(held: _Held, doubtful: Callable[[bool], None]) -> None:
-    await held.renewed.wait()  # the lease is fresh when this begins
     while True:
         await trio.sleep_until(held.until)
         if trio.current_time() >= held.until:

@@ -30,4 +30,6 @@ class SqliteLedger(SqlLedger):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, connect: Connect = connect) -> None:
-        super().__init__(SqliteStore(Path(path), connect))
+        self.path = Path(path)
+        """The file, which others may read meanwhile."""
+        super().__init__(SqliteStore(self.path, connect))

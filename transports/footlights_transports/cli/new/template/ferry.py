@@ -52,6 +52,8 @@ def ferryman(prompt: Prompt) -> Iterable[Line]:
             return [Say(" Sit still, and mind the oars. There. Watch your step.")]
         return [Say(" Done.")]
     said = prompt.user.casefold()
+    if said.startswith("remember that ") and any(tool.name == "remember" for tool in prompt.tools):
+        return [Say("If you let me, I shall."), Call("remember", {"note": prompt.user[14:]})]
     bank = re.search(r"\b(north|south|east|west)\b", said)
     if bank:
         return [Say(f"To the {bank[1]} bank, then."), Call("row", {"bank": bank[1]})]

@@ -9,9 +9,6 @@ from attrs import frozen
 from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig, BudgetTier
 
-CONTENT_KEYS_VARIABLE = "FOOTLIGHTS_CONTENT_KEYS"
-"""The environment variable with the keys of stored content, separated by commas."""
-
 _LEAST_ENTROPY = BudgetConfig().entropy_for_tier(BudgetTier.WHISPER)
 
 

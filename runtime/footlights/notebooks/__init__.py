@@ -1,0 +1,1 @@
+"""Notebooks: what characters remember of players, by notes that the player approved."""
