@@ -90,6 +90,8 @@ class RunLimits:
     grace: float = 30.0
     thread_timeout: float = 60.0
     allow: tuple[type[BaseException], ...] = ()
+    in_vain: bool = False
+    """Whether an earlier run waited for what is outside in vain: this one waits for a moment only."""
 
 
 @define(eq=False)
