@@ -287,6 +287,7 @@ class Explorer:
             if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves(error)):
                 raise KeyboardInterrupt(self._message(case, "interrupted")) from error
             raise
+        self._limits = evolve(self._limits, in_vain=run.in_vain)
         self._collect()
         left = [
             each for each in self._leaks.found(tolerate=not case.points) if not isinstance(each, self._limits.allow)

@@ -41,7 +41,7 @@ _ACQUIRE = (
 
 @define(eq=False)
 class _Acquired:
-    """A lock, a semaphore or a limiter, and where each task acquired it."""
+    """A lock, a semaphore or a limiter, and where each task, or other borrower, acquired it."""
 
     what: trio.Lock | trio.StrictFIFOLock | trio.Semaphore | trio.CapacityLimiter
     value: int
@@ -123,12 +123,12 @@ class Leaks:
         self._generators.clear()
         self._unfinished.clear()
 
-    def acquiring(self, what: Any) -> None:
-        """A task acquires a lock, a semaphore or a token, or is about to wait for it."""
+    def acquiring(self, what: Any, borrower: object) -> None:
+        """A lock, a semaphore or a token is acquired, or is about to be waited for."""
         acquired = self._acquired.get(id(what))
         if acquired is None:
             acquired = self._acquired[id(what)] = _Acquired(what, getattr(what, "value", 0))
-        acquired.places[trio.lowlevel.current_task()] = caller()
+        acquired.places[borrower] = caller()
 
 
 @contextmanager
@@ -147,7 +147,10 @@ def watched_leaks() -> Generator[Leaks]:
 
 def _noting(leaks: Leaks, acquire: Callable[..., None]) -> Callable[..., None]:
     def noted(self: object, *borrower: object) -> None:
-        leaks.acquiring(self)
+        holder = borrower[0] if borrower else trio.lowlevel.current_task()
+        # A thread that was abandoned keeps its token until it ends.
+        if isinstance(holder, trio.lowlevel.Task) or not type(holder).__module__.startswith("trio._"):
+            leaks.acquiring(self, holder)
         acquire(self, *borrower)
 
     return noted

@@ -65,11 +65,14 @@ class Waiting:
     task: str
     frames: tuple[Place, ...]
     is_started: bool
+    nursery: Place | None = None
+    """Where its nursery is, if the task has no line of its own, because it is a function of trio."""
 
     @classmethod
     def of(cls, task: trio.lowlevel.Task, label: str) -> Waiting:
-        frames = tuple(Place.of(frame, line) for frame, line in task.iter_await_frames())
-        return cls(label, frames, inspect.getcoroutinestate(task.coro) != inspect.CORO_CREATED)
+        frames = _frames(task)
+        nursery = None if any(not each.is_plumbing for each in frames) else _nursery(task)
+        return cls(label, frames, inspect.getcoroutinestate(task.coro) != inspect.CORO_CREATED, nursery)
 
     @property
     def own(self) -> Place | None:
@@ -93,6 +96,8 @@ class Waiting:
             return "before the scenario's first line"
         if not self.is_started:
             return f"before the first line of {own.code.co_name}"
+        if self.nursery is not None:
+            return f"in a nursery at {self.nursery.spot}: {self.nursery.text}"
         awaited = own.text or (f"awaits {self.awaited.code.co_name}" if self.awaited is not None else "")
         detour = "" if own is inner else f" ({inner.spot})"
         return f"at {own.spot}" + (f": {awaited}" if awaited else "") + detour
@@ -102,6 +107,20 @@ class Waiting:
         """The frame that the innermost own line awaits."""
         inside = iter(self.frames)
         return next(inside, None) if any(each is self.own for each in inside) else None
+
+
+def _frames(task: trio.lowlevel.Task) -> tuple[Place, ...]:
+    return tuple(Place.of(frame, line) for frame, line in task.iter_await_frames())
+
+
+def _nursery(task: trio.lowlevel.Task) -> Place | None:
+    """The innermost line that is no library's of the nearest task above that has one."""
+    while (nursery := task.parent_nursery) is not None:
+        task = nursery.parent_task
+        place = next((each for each in reversed(_frames(task)) if not each.is_library), None)
+        if place is not None:
+            return place
+    return None
 
 
 def caller() -> Place:

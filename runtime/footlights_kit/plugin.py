@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from contextvars import Token
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -85,9 +86,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         if inspect.isawaitable(value) or inspect.isasyncgen(value) or type(value).__module__.startswith("pytest_trio"):
             pytest.fail(f"the fixture {name} belongs to one run of trio, and this test has many: make it in the test")
     scenario = _scenario(test, fixtures)
-    vars(scenario)["replay_command"] = f"pytest '{pyfuncitem.nodeid}' --cancel-replay"
+    vars(scenario)["replay_command"] = _replay_command(pyfuncitem)
     _MARKERS[marker.name](scenario, *marker.args, **marker.kwargs)
     return True
+
+
+def _replay_command(item: pytest.Function) -> str:
+    """The command that runs this test, from the folder in which pytest was started, for a shell."""
+    path = os.path.relpath(item.path, item.config.invocation_params.dir)
+    test = f"{path}::{item.nodeid.partition('::')[2]}".replace("'", "'\\''")
+    return f"pytest '{test}' --cancel-replay"
 
 
 def _scenario(test: Callable[..., Any], fixtures: dict[str, Any]) -> Scenario:

@@ -90,6 +90,8 @@ class RunLimits:
     grace: float = 30.0
     thread_timeout: float = 60.0
     allow: tuple[type[BaseException], ...] = ()
+    in_vain: bool = False
+    """Whether an earlier run waited for what is outside in vain: this one waits for a moment only."""
 
 
 @define(eq=False)
@@ -155,6 +157,8 @@ class Points(trio.abc.Instrument):
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self._idle_since = None
         self.steps += 1
+        if self.steps > self.limits.max_points and self.failure is None:
+            self.fail(self._runaway(task))
         tracked = self._tasks.get(task)
         if tracked is None:
             return
@@ -163,8 +167,6 @@ class Points(trio.abc.Instrument):
             self._reach_step(task, Moment(tracked.label, tracked.steps, self._now))
         if self.deliveries.watched:
             self.deliveries.before_step(task, tracked.label)
-        if self.steps == self.limits.max_points + 1:
-            self.fail(self._runaway())
 
     def before_io_wait(self, timeout: float) -> None:
         # The clock stands still while tasks are stepped: it jumps between two rounds.
@@ -217,12 +219,13 @@ class Points(trio.abc.Instrument):
             if self.deliveries.in_detail:
                 strike.reached = tuple(Waiting.of(task, self._tasks[task].label) for task in reached)
 
-    def _runaway(self) -> Runaway:
+    def _runaway(self, last: trio.lowlevel.Task) -> Runaway:
+        more = f"the scenario took more than {self.limits.max_points} steps (max_points)"
+        if last not in self._tasks:
+            # The generators that are left over are finished in a task of trio's own.
+            return Runaway(f"{more}, the last of them {Waiting.of(last, 'in what is left of it')}")
         task, tracked = max(self._tasks.items(), key=lambda each: each[1].steps)
-        return Runaway(
-            f"the scenario took more than {self.limits.max_points} steps (max_points), {tracked.steps} of them "
-            f"{Waiting.of(task, tracked.label)}"
-        )
+        return Runaway(f"{more}, {tracked.steps} of them {Waiting.of(task, tracked.label)}")
 
 
 def described(waiting: Iterable[Waiting]) -> str:

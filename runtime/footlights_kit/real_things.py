@@ -7,6 +7,9 @@ makes them ready is outside. It is not waited for
 - a listening socket, because a connection from this process is there at once, and one from outside need not come;
 - a socket or a pipe whose other end is in this process: what was written is there at once.
 
+What does not come within `thread_timeout` real seconds is waited for a moment only from then on, in later runs too. So
+a scenario that tests a timeout waits that long once, and a process that is then killed still ends in time.
+
 Descriptors are known on Linux. Elsewhere real things do not hold the clock.
 """
 

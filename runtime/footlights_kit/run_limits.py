@@ -31,6 +31,12 @@ _POLL = 0.001
 _STEPS_TO_END = 1000
 """Steps that a run may take after it was cancelled because it had taken too many."""
 
+_MORE_PATIENCE = 1.0
+"""Real seconds that a run waits, in all, for what is outside once that was waited for in vain."""
+
+_SLICE = 0.1
+"""Real seconds for each of these waits. A process that is killed ends within it."""
+
 _MAX_THROWS = 50
 """Number of times that the failure is thrown into a deadlocked run before the loop is broken off."""
 
@@ -40,7 +46,9 @@ class Endings(trio.abc.Instrument):
 
     def __init__(self, points: Points) -> None:
         self._points = points
-        self._patience = self._patience_outside = points.limits.thread_timeout
+        self._patience = points.limits.thread_timeout
+        self.in_vain = points.limits.in_vain
+        self._patience_outside = _MORE_PATIENCE if self.in_vain else self._patience
         self._steps = 0
         self._rests = 0
         self._throws = 0
@@ -81,8 +89,10 @@ class Endings(trio.abc.Instrument):
             return False
         self.awaited_outside = True
         began = time.monotonic()
-        is_ready = await_files(files, self._patience_outside)
+        is_ready = await_files(files, min(self._patience_outside, _SLICE) if self.in_vain else self._patience_outside)
         self._patience_outside = max(0.0, self._patience_outside - (time.monotonic() - began))
+        if not is_ready and not self.in_vain:
+            self.in_vain, self._patience_outside = True, _MORE_PATIENCE
         return is_ready
 
     @property

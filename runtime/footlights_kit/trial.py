@@ -102,6 +102,8 @@ class Run:
     """Where each task got its first Cancelled."""
     awaited_outside: bool
     """Whether it waited for something outside of this process."""
+    in_vain: bool
+    """Whether that did not come in time."""
     errors: tuple[BaseException, ...]
 
     @property
@@ -157,6 +159,7 @@ def perform(
         points.divergence,
         points.deliveries.first_places(),
         endings.awaited_outside,
+        endings.in_vain,
         tuple(_distinct(errors, limits.allow)),
     )
 

@@ -50,6 +50,23 @@ def test_a_task_that_catches_everything_is_ended_and_named() -> None:
     assert "in scenario: await trio.sleep(1)" in said
 
 
+def test_an_async_generator_that_cannot_be_closed_is_ended_and_named() -> None:
+    async def endless() -> AsyncGenerator[int]:
+        while True:
+            with suppress(BaseException):
+                await trio.sleep(1)
+                yield 1
+
+    async def scenario() -> None:
+        async for _ in endless():
+            await trio.sleep(1)
+            return
+
+    kind, said = found(scenario, max_points=300)
+    assert kind is Runaway
+    assert "in endless: await trio.sleep(1)" in said
+
+
 def test_a_loop_of_retries_is_ended_long_before_the_limit() -> None:
     async def scenario() -> None:
         for _ in range(3):
@@ -182,6 +199,31 @@ def test_a_lock_a_semaphore_and_a_token_that_are_not_given_back_are_found() -> N
         kind, said = found(each)
         assert kind is LocksHeld
         assert "in scenario: await trio.sleep(1)" in said
+
+
+def test_a_token_that_is_held_for_something_else_than_a_task_is_found() -> None:
+    async def scenario() -> None:
+        limiter, connection = trio.CapacityLimiter(1), object()
+        await limiter.acquire_on_behalf_of(connection)
+        await trio.sleep(1)
+        limiter.release_on_behalf_of(connection)
+
+    kind, said = found(scenario)
+    assert kind is LocksHeld
+    assert "in scenario: await trio.sleep(1)" in said
+
+
+def test_a_task_that_is_a_function_of_trio_is_named_with_the_line_of_its_nursery() -> None:
+    async def scenario() -> None:
+        with suppress(BaseException):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep, 1)
+
+    kind, said = found(scenario)
+    assert kind is CancelSwallowed
+    assert "trio.sleep#0 in a nursery at" in said
+    assert "in scenario: async with trio.open_nursery()" in said
+    assert "_timeouts.py" not in said
 
 
 def test_a_semaphore_that_is_a_signal_is_not_suspected() -> None:

@@ -104,6 +104,16 @@ def test_a_case_is_replayed_without_a_change_of_the_source(pytester: pytest.Pyte
     assert "canceled at point 1" in failed.stdout.str()
 
 
+def test_the_command_holds_in_the_folder_in_which_pytest_was_started(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeini("[pytest]")
+    folder = pytester.mkdir("inside")
+    (folder / "test_project.py").write_text(PROJECT)
+    monkeypatch.chdir(folder)
+    run(pytester, "-k", "lock").stdout.fnmatch_lines(["*pytest 'test_project.py::test_lock' --cancel-replay=*"])
+
+
 def test_a_fixture_of_one_run_is_refused_by_name(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import pytest

@@ -6,11 +6,16 @@ import socket
 import subprocess
 import sys
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
 from footlights_kit import cancel_everywhere
+from footlights_kit.real_things import await_files
+
+if TYPE_CHECKING:
+    from footlights_kit.trio_hooks import AwaitedFile
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="descriptors are known on Linux")
 
@@ -91,3 +96,29 @@ def test_what_is_outside_holds_the_clock_for_a_while_only() -> None:
                 await process.wait()
 
     assert cancel_everywhere(scenario, replay="order=0", thread_timeout=0.05).runs == 1
+
+
+def test_a_process_that_outlives_its_timeout_still_ends_in_time_when_it_is_killed() -> None:
+    """Otherwise trio warns that it ignored the signal for five seconds, and here a warning is an error."""
+
+    async def scenario() -> None:
+        with trio.move_on_after(5):
+            await trio.run_process(["sleep", "600"])
+
+    assert cancel_everywhere(scenario, orders=1, thread_timeout=0.2).points > 3
+
+
+def test_what_never_comes_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    patiences: list[float] = []
+
+    def note(files: list[AwaitedFile], patience: float) -> bool:
+        patiences.append(patience)
+        return await_files(files, patience)
+
+    async def scenario() -> None:
+        with trio.move_on_after(5):
+            await trio.run_process(["sleep", "600"])
+
+    monkeypatch.setattr("footlights_kit.run_limits.await_files", note)
+    assert cancel_everywhere(scenario, orders=1, thread_timeout=0.5).runs > 3
+    assert [each for each in patiences if each > 0.1] == [0.5]
