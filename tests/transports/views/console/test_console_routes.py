@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 from attrs import evolve
 
-from footlights import TurnParams, open_stage
+from footlights import SideEffects, ToolError, TurnParams, open_stage, tool
 from footlights.authority import SqliteLedger
-from footlights_actors import Say, ScriptedModel, Stall, standard_cast
+from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy
 from footlights_transports.config.config import load_config
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import Cast
+    from footlights.models.model import Prompt
 
 ANN, BOB, OPS = (f"{name}-has-a-secret-token" for name in ("ann", "bob", "ops"))
 TOKENS = AccessPolicy({"ann": ANN, "bob": BOB, "ops": OPS}, roles={"ops": {"operator": True}})
@@ -151,6 +154,36 @@ async def test_the_words_of_others_are_dots() -> None:
         assert set(said) == {"·"}
         assert {each["payload"].get("text", "·")[:1] for each in turn["events"]} == {"·"}
         assert turn["record"]["changes"]
+
+
+async def test_what_a_tool_quotes_in_its_error_is_not_shown_to_others() -> None:
+    @tool(side_effects=SideEffects.NONE)
+    async def find(who: str) -> str:
+        """Find somebody."""
+        raise ToolError(f"Nobody here is called {who}.")
+
+    def script(prompt: Prompt) -> list[Say | Call]:
+        return [Say("Well.")] if prompt.exchanges else [Call("find", {"who": "my secret Zoe"})]
+
+    cast = standard_cast(ScriptedModel(script), tools=[find])
+    async with open_house(cast=cast, policy=TOKENS, headers=bearer(ANN)) as house:
+        session_id, (turn_id,) = await say(house, "Where is she?")
+        shown = await house.client.get(f"/console/turns/{session_id}/{turn_id}", headers=bearer(OPS))
+        assert '"tool_error"' in shown.text
+        assert "Zoe" not in shown.text
+
+
+async def test_an_audit_shows_what_was_altered_also_if_it_is_no_text(tmp_path: Path) -> None:
+    async with SqliteLedger(tmp_path / "a.ledger") as ledger, open_house(cast=at_once(), ledger=ledger) as house:
+        await say(house, "Hello")
+        with closing(sqlite3.connect(tmp_path / "a.ledger")) as file:
+            file.execute("UPDATE commits SET session_id = CAST(x'ff41' AS TEXT)")
+            file.commit()
+        assert (await house.client.post("/console/audits")).status_code == 202
+        with trio.fail_after(60):
+            while (now := await ask(house, "/console/audits"))["running"]:  # noqa: ASYNC110 - the page polls too
+                await trio.sleep(0.01)
+        assert now["report"]["ok"] is False
 
 
 async def test_the_world_is_shown_after_any_commit_and_compared() -> None:

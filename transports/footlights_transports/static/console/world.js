@@ -92,10 +92,14 @@ export function world(main, query) {
     }
 
     async function showAudit() {
-        const now = await get("/console/audits").catch(() => null);
-        if (!now || !audit.isConnected) return;
-        audit.replaceChildren(...auditLines(now));
-        if (now.running) setTimeout(showAudit, AUDIT_GLANCE);
+        try {
+            const now = await get("/console/audits");
+            if (!audit.isConnected) return;
+            audit.replaceChildren(...auditLines(now));
+            if (now.running) setTimeout(showAudit, AUDIT_GLANCE);
+        } catch (error) {
+            audit.replaceChildren(failure(error));
+        }
     }
 
     when.addEventListener("change", () => { at = when.value; browse(); });

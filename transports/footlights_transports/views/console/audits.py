@@ -83,5 +83,10 @@ class Audits:
                 self._reader = _CountingReader(reader)
                 report = audit(cast("LedgerReader", self._reader))
         except LedgerUnreadable as error:
-            return {"ok": False, "flaw": str(error)}
-        return {**attrs.asdict(report), "ok": report.ok, "flaw": None if report.flaw is None else str(report.flaw)}
+            return {"ok": False, "flaw": _shown(error)}
+        return {**attrs.asdict(report), "ok": report.ok, "flaw": None if report.flaw is None else _shown(report.flaw)}
+
+
+def _shown(flaw: object) -> str:
+    """A flaw as text that JSON can hold: what was altered may be no text."""
+    return str(flaw).encode(errors="backslashreplace").decode()

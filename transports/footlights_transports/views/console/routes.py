@@ -23,7 +23,7 @@ from footlights.authority.patch import to_json
 from footlights.authority.record import record_to_json
 from footlights.authority.world import find_in
 from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, TooLarge, UnknownSession, UnknownTurn
-from footlights.events import TokenDelta, ToolCallResult, TurnFinal, TurnInterrupted
+from footlights.events import ModelSelected, TokenDelta, ToolCallResult, TurnFinal, TurnInterrupted
 from footlights.turn.summary_json import summary_to_json
 from footlights_transports.http.errors import json_response
 from footlights_transports.http.openapi import answer, query
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from footlights import StreamEvent
+    from footlights.events import ErrorInfo
     from footlights.models.pool import ModelStatus
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
@@ -222,14 +223,21 @@ def _without_words(event: StreamEvent) -> StreamEvent:
             payload = attrs.evolve(payload, delta="·" * len(text), ext=None)
         case TurnFinal(text=text):
             payload = attrs.evolve(payload, text="·" * len(text), ext=None)
-        case TurnInterrupted(heard=heard):
+        case ModelSelected(error=error):
+            payload = attrs.evolve(payload, error=_without_message(error), ext=None)
+        case TurnInterrupted(heard=heard, error=error):
             heard = None if heard is None else attrs.evolve(heard, text="·" * len(heard.text))
-            payload = attrs.evolve(payload, heard=heard, ext=None)
-        case ToolCallResult():
-            payload = attrs.evolve(payload, summary=None, ext=None)
+            payload = attrs.evolve(payload, heard=heard, error=_without_message(error), ext=None)
+        case ToolCallResult(error=error):
+            payload = attrs.evolve(payload, summary=None, error=_without_message(error), ext=None)
         case _:
             payload = attrs.evolve(payload, ext=None)
     return attrs.evolve(event, payload=payload)
+
+
+def _without_message(error: ErrorInfo | None) -> ErrorInfo | None:
+    """The code alone: a tool, or a server of models, may quote a player in its message."""
+    return None if error is None else attrs.evolve(error, message="·" * len(error.message))
 
 
 def _memory() -> int | None:
