@@ -29,7 +29,7 @@ from footlights.notebooks.entries import notebook_owner
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
-from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.access.session_access import CoveredAccess, SessionAccess
 from footlights_transports.errors import RateLimited, Unauthorized
 
 if TYPE_CHECKING:
@@ -395,3 +395,14 @@ async def test_players_whom_a_game_server_does_not_tell_apart_have_no_notebook()
         players = [access.start(BOB, SessionParams(session_id=f"bob:{n}", about=each)) for n, each in enumerate(told)]
         owners = [notebook_owner(each.speaker) for each in players]
         assert owners == [None, None, "bob:ann"]
+
+
+async def test_a_turn_of_a_view_that_hides_words_counts_as_any_other() -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Hm.")]))) as stage:
+        access = SessionAccess(stage)
+        covered = CoveredAccess(access)
+        session_id = covered.start(NOBODY, SessionParams()).session_id
+        turn_id = covered.begin_turn(NOBODY, session_id, "Hm?", TurnParams())
+        assert access.admission.turns_of[NOBODY] == 1
+        await covered.finalize(NOBODY, session_id, turn_id)
+        assert access.admission.turns_of[NOBODY] == 0

@@ -58,6 +58,10 @@ async def test_worlds_live_in_workers_and_each_can_die_alone(tmp_path: Path) -> 
         assert {each.name for each in tmp_path.glob("*.worlds/*.ledger")} == {"harbour.ledger", "castle.ledger"}  # noqa: ASYNC240
         # What concerns all workers is added up.
         assert await request(server.http_port, "GET", "/readyz") == (200, {"status": "ok"})
+        async with await trio.open_tcp_stream("127.0.0.1", server.http_port) as stream:
+            await stream.send_all(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            answered = b"".join([each async for each in stream])  # it ends: the next request may be for a worker
+            assert answered.startswith(b"HTTP/1.1 200")
         _, metrics = await request(server.http_port, "GET", "/metrics")
         assert b'footlights_turns_total{outcome="ok"} 3.0' in metrics
         assert b"footlights_worlds 3.0" in metrics

@@ -95,11 +95,13 @@ class SessionAccess:
         """Called with session id, turn id and input of each turn that begins. Each must be a short, plain call."""
         self.set_shares()
         self.admission.accesses[self] = None
+        self._is_retired = False
         stage.call_when_settled(self._turn_settled)
 
     def retire(self) -> None:
         """The stage is closed: what users held in it counts no more."""
         self.admission.accesses.pop(self, None)
+        self._is_retired = True
         self.admission.turns_of -= self._turns_of
 
     def set_shares(self) -> None:
@@ -210,7 +212,7 @@ class SessionAccess:
 
     def _hold_turn(self, user: User, count: int) -> None:
         self._turns_of[user] += count
-        if self in self.admission.accesses:
+        if not self._is_retired:  # views that hide words have an access of their own, which shares all this
             self.admission.turns_of[user] += count
 
     def _count_turn(self, user: User, session_id: str, turn_id: str, said: str, began: float) -> None:

@@ -15,6 +15,7 @@ import trio
 from attrs import frozen
 
 from footlights.errors import FootlightsError
+from footlights_transports.server.readiness import CHECK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _LIVED = 10.0
 """Seconds after which the death of a worker counts as the first one."""
-_PATIENCE = 2.0
-"""Seconds within which a worker answers."""
+_PATIENCE = 2 * CHECK_SECONDS
+"""Seconds within which a worker answers, also if its ledger does not."""
 _GLANCE = 0.02
 
 log = logging.getLogger("footlights.workers")
@@ -62,6 +63,9 @@ class WorkerProcess:
         self._ready = trio.Event()
         self._connections: socket.socket | None = None
         self._talk: trio.SocketStream | None = None
+        self._read = b""
+        self._asked = 0
+        """Questions so far. Each answer has the number of its question, because one may come too late."""
         self._turn = trio.Lock()
 
     @property
@@ -79,7 +83,9 @@ class WorkerProcess:
                 break
             if not self._ready.is_set() and is_first:
                 raise WorkerFailed("A worker did not start.")
-            is_first, self._ready = False, trio.Event()
+            is_first = False
+            if self._ready.is_set():  # else connections wait for it
+                self._ready = trio.Event()
             self._died()
             log.error("worker %s died with %d, and is started again", self._arguments["index"], self.status)
             pause = _FIRST_PAUSE if trio.current_time() - began > _LIVED else min(2 * pause, _LONGEST_PAUSE)
@@ -97,8 +103,10 @@ class WorkerProcess:
                     pass_fds=(theirs.fileno(), their_talk.fileno()),
                     start_new_session=True,  # Ctrl-C is for the router
                 )
+            if self._closing.is_set():  # `stop` has found the process before
+                self._process.terminate()
             ours.setblocking(False)
-            self._connections = ours
+            self._connections, self._read = ours, b""
             self._talk = trio.SocketStream(trio.socket.from_stdlib_socket(talk))
             try:
                 async with trio.open_nursery() as nursery:
@@ -113,7 +121,7 @@ class WorkerProcess:
         return status
 
     async def _wait_ready(self, task_status: trio.TaskStatus[None]) -> None:
-        hello = await self._answer()
+        hello = await self._answer(0)
         if hello is not None:
             self.epoch = hello["epoch"]
             self._ready.set()
@@ -140,20 +148,25 @@ class WorkerProcess:
                 talk = self._talk
                 if talk is not None and self._ready.is_set():
                     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                        await talk.send_all(b"?")
-                        answer = await self._answer()
+                        self._asked += 1
+                        await talk.send_all(b"%d\n" % self._asked)
+                        answer = await self._answer(self._asked)
                         return None if answer is None else Answer(**answer)
         return None
 
-    async def _answer(self) -> Mapping[str, Any] | None:
-        read = bytearray()
-        while not read.endswith(b"\n"):
-            more = b"" if self._talk is None else await self._talk.receive_some()
-            if not more:
-                return None
-            read += more
-        answer: Mapping[str, Any] = orjson.loads(read)
-        return answer
+    async def _answer(self, number: int) -> Mapping[str, Any] | None:
+        while True:
+            line, end, rest = self._read.partition(b"\n")
+            if not end:
+                more = b"" if self._talk is None else await self._talk.receive_some()
+                if not more:
+                    return None
+                self._read += more
+                continue
+            self._read = rest
+            answer: dict[str, Any] = orjson.loads(line)
+            if answer.pop("number") == number:
+                return answer
 
     def stop(self) -> None:
         """Begin to shut down, in order."""

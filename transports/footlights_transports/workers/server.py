@@ -120,7 +120,7 @@ async def route(
                 async with trio.open_nursery() as starting:
                     for each in workers:
                         starting.start_soon(running.start, each.run)
-                itself = HttpServer(worlds, Metrics())
+                itself = HttpServer(worlds, Metrics(), requests_per_connection=1)  # the next may be for a worker
                 await servers.start(itself.wait_for_connections)
                 doors = {kind: RouterDoor(admission, workers, spread, kind, itself) for kind in (WS, HTTP)}
                 ws = await listen_at(servers, doors[WS], config, config.ws_port)
@@ -139,7 +139,7 @@ async def route(
                 for each in workers:
                     each.stop()
             servers.cancel_scope.cancel(reason="every worker has ended")
-    if any(each.status == 1 for each in workers):
+    if any(each.status for each in workers):
         raise CommitUnknown("A worker ended before it knew what became of its last turns. Their ledgers have it.")
 
 

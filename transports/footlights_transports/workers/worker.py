@@ -74,11 +74,12 @@ class RouterLink:
         main = next((each for each in worlds.opened() if each.name == MAIN), None)
         epoch = 0 if main is None else main.access.stage.epoch
         try:
-            await stream.send_all(orjson.dumps({"epoch": epoch}) + b"\n")
-            async for _ in stream:  # whatever is asked, this is the answer
+            await stream.send_all(orjson.dumps({"number": 0, "epoch": epoch}) + b"\n")
+            async for asked in stream:
+                number = int(asked.split()[-1])
                 reasons, rule = ([], None) if main is None else await worlds.readiness(main)
                 answer = {"metrics": (await worlds.rendered(metrics)).decode(), "reasons": reasons, "rule": rule}
-                await stream.send_all(orjson.dumps(answer) + b"\n")
+                await stream.send_all(orjson.dumps({"number": number, **answer}) + b"\n")
         except trio.BrokenResourceError:
             pass
         os.kill(os.getpid(), signal.SIGTERM)

@@ -96,6 +96,8 @@ class HostedWorlds(Worlds):
             if not slot.world.closing.is_set():
                 return slot.world
             await slot.closed.wait()
+            if self._is_ending:  # the slot stays
+                raise SessionClosed("The server shuts down.")
 
     def opened(self) -> Collection[World]:
         return [slot.world for slot in self._slots.values() if slot.world is not None]
