@@ -70,3 +70,10 @@ def test_a_name_that_cannot_be_one_is_a_problem(tmp_path: Path, name: str) -> No
 def test_what_is_wrong_with_worlds_is_said(tmp_path: Path, worlds: str, said: str) -> None:
     (tmp_path / "server.toml").write_text('[cast]\nmake = "served_game:make"\n[server]\nhost = "127.0.0.1"\n')
     assert any(said in each for each in problems(tmp_path, worlds))
+
+
+def test_no_two_worlds_have_one_ledger(tmp_path: Path) -> None:
+    file = write_game(tmp_path, 'ledger = "arena.ledger"\n[worlds]\nfolder = "."\nnames = ["arena"]\n')
+    with pytest.raises(ConfigError) as refused:
+        load_config(file)
+    assert any("that of the main world" in each.sentence for each in refused.value.problems)

@@ -107,7 +107,12 @@ def read_worlds(
         if config is not None:
             templates[pattern] = config
     given |= {"folder": folder, "templates": templates, "database": database}
-    return WorldsConfig(**given)
+    worlds = WorldsConfig(**given)
+    if any(worlds.ledger_of(name) == ledger for name in worlds.names):
+        source.complain(
+            ("worlds", "names"), "has a name whose ledger is that of the main world: give that one another."
+        )
+    return worlds
 
 
 def _template(
