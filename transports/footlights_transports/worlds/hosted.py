@@ -10,7 +10,7 @@ import logging
 import shlex
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import trio
 
@@ -253,5 +253,5 @@ def world_not_used(config: Config, ledger: LedgerName, there: object) -> str:
 def _may_be_of_another_game(here: object, there: object) -> bool:
     if not (isinstance(here, Mapping) and isinstance(there, Mapping)):
         return False
-    ours, theirs = set[object](here), set[object](there)
+    ours, theirs = set(cast("Mapping[object, object]", here)), set(cast("Mapping[object, object]", there))
     return bool(ours - theirs and theirs - ours) and 2 * len(ours & theirs) <= min(len(ours), len(theirs))
