@@ -40,6 +40,7 @@ ABOUTS = ("player", "world")
 """What a note may be about."""
 
 _PLAYER_ID = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}(:[A-Za-z0-9._@-]{1,64})?")
 
 
 @frozen
@@ -163,7 +164,7 @@ class _NoteRule:
         counts: dict[str, int] = {}
         made: set[str] = set()
         for intent in intents:
-            note, act = _note_in(intent), _act_in(intent)
+            note, act = _note_in(intent), act_in(intent) if intent.session_id == HOST else None
             if note is not None:
                 owner, notebook = note.owner, _notebook(view, note.owner)
                 if owner_of(owner) != owner_of(intent.session_id):
@@ -178,6 +179,8 @@ class _NoteRule:
                 told = {"by": note.by, "about": note.about, "length": note.length, "number": number}
                 changes.append(patch.add(f"/{NOTES}/{owner}/kept/{note.note_id}", told))
             elif act is not None:
+                if not _OWNER.fullmatch(act[0]):
+                    return refuse("notebook_unknown", "Nobody of that name can have a notebook.", intent.ref)
                 changes += _done(view, *act, made)
         return accept(*changes)
 
@@ -207,14 +210,16 @@ def _notebook(view: object, owner: str) -> Mapping[str, Any]:
 def _note_in(intent: Intent) -> NoteEntry | None:
     match intent.payload:
         case {"note_id": str(id_), "owner": str(owner), "by": str(by), "about": str(about), "length": int(length)}:
-            return NoteEntry(id_, owner, by, about, length) if is_note_id(id_) and about in ABOUTS else None
+            is_note = is_note_id(id_) and about in ABOUTS and _OWNER.fullmatch(owner)
+            return NoteEntry(id_, owner, by, about, length) if is_note else None
         case _:
             return None
 
 
-def _act_in(intent: Intent) -> tuple[str, str] | None:
+def act_in(intent: Intent) -> tuple[str, str] | None:
+    """The owner and the act in a request about a notebook, which is done for the host alone; None for any other."""
     match intent.payload:
-        case {"notebook": str(owner), "act": "agree" | "withdraw" | "erase" as act} if intent.session_id == HOST:
+        case {"notebook": str(owner), "act": "agree" | "withdraw" | "erase" as act}:
             return owner, act
         case _:
             return None
