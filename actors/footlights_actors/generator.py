@@ -123,7 +123,8 @@ def _answers(turn: Turn, view: object) -> list[Fact]:
     """What the player approves or denies with this turn, as the first facts of its prompt."""
     facts: list[Fact] = []
     with contained(lambda _: None):  # the code of the host fails again when the turn is judged, and is reported then
-        for approval, yes in answered(turn.cast.rules, view, turn.session_id, turn.params.approvals):
+        player = turn.speaker
+        for approval, yes in answered(turn.cast.rules, view, player.session_id, player.about, turn.params.approvals):
             reply = f"{'Yes' if yes else 'No'}, to: {approval.question} {_APPROVED if yes else _DENIED}"
             facts.append(Fact(f"The player's answer ({approval.id})", reply))
     return facts

@@ -19,6 +19,7 @@ from footlights.bad_return import check_kind
 from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
+from footlights.notebooks.entries import check_notes
 from footlights.turn.model_phase import FALLBACK
 from footlights.turn.workloads import ExtensionManager
 
@@ -233,6 +234,8 @@ class Cast:
             raise RegistrationError("A cast needs at least one persona.")
         for name, persona in self.personas.items():
             _check_persona(self, name, persona)
+        if self.notebooks is not None:
+            check_notes(self.world.view())
         for kind, members in (("model", self.models), ("tool", self.tools)):
             for name, member in members.items():
                 known = getattr(member, "model_id" if kind == "model" else "name")

@@ -39,11 +39,12 @@ class SealedNotes:
     def __init__(self, folder: str | os.PathLike[str], keys: Sequence[str]) -> None:
         self._keys = keys
         self._seals = seals_of(keys)
-        self._folder = Path(folder)
+        self._folder = Path(folder).absolute()
+        self._worlds = self._folder.with_name(f"{self._folder.name}.worlds")
         self._limiter = trio.CapacityLimiter(1)
 
     def in_world(self, name: str) -> Self:
-        return type(self)(self._folder.with_name(f"{self._folder.name}.worlds") / name, self._keys)
+        return type(self)(self._worlds / name, self._keys)
 
     async def seal(self, owner: str, note_id: str, words: str) -> None:
         await self._in_thread(lambda: self._seal(owner, note_id, words))
@@ -64,7 +65,10 @@ class SealedNotes:
         return await self._in_thread(lambda: [self._opened(path)[0] for path in sorted(self._folder.glob(f"*{_KEY}"))])
 
     async def rotate(self) -> int:
-        """Seal the key of each owner with the newest key, so that older ones can be destroyed; returns how many."""
+        """Seal the key of each owner, in all worlds, with the newest key, so that older ones can be destroyed.
+
+        Returns how many there are.
+        """
         return await self._in_thread(self._rotate)
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
@@ -154,8 +158,8 @@ class SealedNotes:
 
     def _rotate(self) -> int:
         count = 0
-        for path in sorted(self._folder.glob(f"*{_KEY}")):
-            with locked(self._folder):
+        for path in sorted([*self._folder.glob(f"*{_KEY}"), *self._worlds.glob(f"*/*{_KEY}")]):
+            with locked(path.parent):
                 if path.exists():
                     self._opened(path)
                     replace_file(path, self._seals.rotate(path.read_bytes()))

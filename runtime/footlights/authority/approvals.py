@@ -57,6 +57,8 @@ It must be as pure as a rule. The question and the intent are recorded and shown
 """
 MayAnswer: TypeAlias = Callable[[PendingApproval, str], bool]
 """Whether a turn of the session with this id may answer. It must be as pure as a rule."""
+MayAnswerAbout: TypeAlias = Callable[[PendingApproval, str, Mapping[str, Any]], bool]
+"""The same, which is also told what the host said about the player of that session."""
 
 
 def same_owner(approval: PendingApproval, session_id: str) -> bool:
@@ -96,22 +98,32 @@ def with_approvals(rules: Mapping[str, Rule], needs: Needs, may_answer: MayAnswe
     """
     if APPROVALS in rules:
         raise RegistrationError(f"The name {APPROVALS!r} is reserved for the rule that keeps approvals.")
-    sorter = _Sorter(needs, may_answer)
+    return _all_behind(rules, _Sorter(needs, lambda approval, session_id, _about: may_answer(approval, session_id)))
+
+
+def _all_behind(rules: Mapping[str, Rule], sorter: _Sorter) -> dict[str, Rule]:
     return {**{name: _behind(rule, sorter) for name, rule in rules.items()}, APPROVALS: _ApprovalRule(sorter)}
 
 
-def with_held(rules: Mapping[str, Rule], name: str, rule: Rule, needs: Needs) -> dict[str, Rule]:
+def with_held(
+    rules: Mapping[str, Rule], name: str, rule: Rule, needs: Needs, may_answer: MayAnswerAbout
+) -> dict[str, Rule]:
     """The same rules, and one more, whose intents wait for an approval as `needs` says, beside those that wait already.
 
+    An answer has to be allowed by `may_answer` and by what allows answers already.
     Raises `RegistrationError` if a rule has that name.
     """
     if name in rules:
         raise RegistrationError(f"The name {name!r} is reserved for a rule of the runtime.")
     known = rules.get(APPROVALS)
     if not isinstance(known, _ApprovalRule):
-        return with_approvals({**rules, name: rule}, needs)
+        own = _Sorter(needs, lambda approval, *by: same_owner(approval, by[0]) and may_answer(approval, *by))
+        return _all_behind({**rules, name: rule}, own)
     before = known.sorter
-    sorter = _Sorter(lambda view, intent: before.needs(view, intent) or needs(view, intent), before.may_answer)
+    sorter = _Sorter(
+        lambda view, intent: before.needs(view, intent) or needs(view, intent),
+        lambda approval, *by: before.may_answer(approval, *by) and may_answer(approval, *by),
+    )
     return {**rules, name: _behind(rule, sorter), APPROVALS: _ApprovalRule(sorter)}
 
 
@@ -122,13 +134,13 @@ def asks(rules: Mapping[str, Rule], view: object, intents: Iterable[Intent]) -> 
 
 
 def answered(
-    rules: Mapping[str, Rule], view: object, session_id: str, answers: Mapping[str, bool]
+    rules: Mapping[str, Rule], view: object, session_id: str, about: Mapping[str, Any], answers: Mapping[str, bool]
 ) -> list[tuple[PendingApproval, bool]]:
-    """What these answers are about, as far as it is pending and this session may answer."""
+    """What these answers are about, as far as it is pending and this session, of this player, may answer."""
     rule = rules.get(APPROVALS)
     if not isinstance(rule, _ApprovalRule):
         return []
-    found = [(rule.sorter.asked_of(view, id_, session_id), yes) for id_, yes in answers.items()]
+    found = [(rule.sorter.asked_of(view, id_, session_id, about), yes) for id_, yes in answers.items()]
     return [(approval, yes) for approval, yes in found if approval is not None]
 
 
@@ -176,7 +188,7 @@ class _Turn:
 @frozen
 class _Sorter:
     needs: Needs
-    may_answer: MayAnswer
+    may_answer: MayAnswerAbout
 
     def sort_out(self, view: object, intents: tuple[Intent, ...]) -> _Turn:
         everything: list[Intent] = []
@@ -193,7 +205,7 @@ class _Sorter:
                     done.append(intent)
                 else:
                     held.append((intent, question))
-            elif intent.ref in answers or (approval := self.asked_of(view, intent.ref, intent.session_id)) is None:
+            elif intent.ref in answers or (approval := self._answered_by(view, intent)) is None:
                 unknown.append(intent.ref)
             else:
                 answers[intent.ref] = (approval, yes)
@@ -212,10 +224,13 @@ class _Sorter:
             raise TypeError(f"a question is a text of 1 to {MAX_QUESTION_CHARS} characters")
         return question
 
-    def asked_of(self, view: object, id_: str, session_id: str) -> PendingApproval | None:
+    def _answered_by(self, view: object, answer: Intent) -> PendingApproval | None:
+        return self.asked_of(view, answer.ref, answer.session_id, answer.about)
+
+    def asked_of(self, view: object, id_: str, session_id: str, about: Mapping[str, Any]) -> PendingApproval | None:
         """The pending approval, if this session may answer it. The host may answer everything."""
         approval = find_approval(view, id_)
-        may_answer = approval is not None and (session_id == HOST or self.may_answer(approval, session_id))
+        may_answer = approval is not None and (session_id == HOST or self.may_answer(approval, session_id, about))
         return approval if may_answer else None
 
 

@@ -58,10 +58,15 @@ def _own_notes(view: Any, user: User) -> Any:
     match view:
         case {"notes": Mapping()}:
             held: Mapping[str, object] = view["notes"]
-            own = {owner: each for owner, each in held.items() if owner_of(owner) == user.name}
+            own = {owner: each for owner, each in held.items() if owner_of(owner) == user.name or not is_notebook(each)}
             return view if len(own) == len(held) else _with(view, "notes", own)
         case _:
             return view
+
+
+def is_notebook(entry: object) -> bool:
+    """Whether this has the form of a notebook; `notes` of a game without notebooks may hold anything."""
+    return isinstance(entry, Mapping) and set(cast("Mapping[str, object]", entry)) == {"agreed", "written", "kept"}
 
 
 def _with(view: Any, name: str, value: object) -> Any:

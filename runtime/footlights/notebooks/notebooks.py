@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import define, evolve, field, frozen
 
-from footlights.authority.approvals import decisions
+from footlights.authority.approvals import MAX_PENDING, MAX_PENDING_OF_ONE, decisions
+from footlights.authority.pending import pending_approvals
 from footlights.errors import FootlightsError, InvalidCommand, RegistrationError, ToolError
 from footlights.extras import name_extra
-from footlights.ids import epoch_and_number
+from footlights.ids import epoch_and_number, owner_of
 from footlights.models.prompts import Fact
 from footlights.notebooks.entries import (
     ABOUTS,
     NoteEntry,
+    all_waiting,
     has_agreed,
     host_act,
     kept_notes,
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
     from footlights.stage.stage import Stage
     from footlights.tools.tool import ToolContext
 
+MAX_WAITING = 3
+"""Notes of one owner that may wait for his answer."""
 MAX_OPEN_INDEXES = 256
 """Indexes that are kept in memory; the one that was used least recently is made anew when it is needed."""
 _NOTES_BETWEEN_CHECKPOINTS = 50
@@ -88,6 +92,8 @@ class _Unsettled:
     owner: str
     turn: tuple[str, str]
     """The ids of its session and its turn."""
+    erased_in: Stage | None = None
+    """The stage whose host erased the notebook while the turn was open: the note is denied when it waits."""
     has_ended: bool = False
     """Whether the turn is settled. Its note may wait for an approval then."""
 
@@ -152,12 +158,31 @@ class Notebooks:
         known = [each.words for each in await self.notes(context.world, owner) if each.entry.by == context.persona]
         if words.casefold() in map(str.casefold, known):
             raise ToolError("That is in the notebook already, or waits for an answer.")
+        self._check_room(context, owner)
         note_id = note_id_of(context.session_id, context.turn_id, context.tool_call_id.removeprefix("call-"))
         entry = NoteEntry(note_id, owner, context.persona, about, len(words))
         self._unsettled[note_id] = _Unsettled(owner, (context.session_id, context.turn_id))
         await self.store.seal(owner, note_id, words)
         context.request_commit(entry.intent)
         return ToolReturn({"note_id": note_id}, "a note")
+
+    def _check_room(self, context: ToolContext, owner: str) -> None:
+        """Raises `ToolError` for a note that the rules would refuse, and the whole turn with it."""
+        view, session_owner = context.world, owner_of(context.session_id)
+        proposed = {id_: each for id_, each in self._unsettled.items() if not each.has_ended}
+        waiting = all_waiting(view)
+        own = {entry.note_id for entry in waiting.values() if entry.owner == owner}
+        own |= {id_ for id_, each in proposed.items() if each.owner == owner}
+        if len(kept_notes(view, owner)) + len(own) >= self.limits.max_notes:
+            raise ToolError(f"The notebook is full: it has at most {self.limits.max_notes} notes.")
+        if self.consent and has_agreed(view, owner):
+            return
+        if len(own) >= MAX_WAITING:
+            raise ToolError(f"{MAX_WAITING} notes wait for an answer of the player. Ask for nothing more now.")
+        asked = sum(owner_of(each.session_id) == session_owner for each in pending_approvals(view))
+        asked += sum(owner_of(each.turn[0]) == session_owner for each in proposed.values())
+        if len(waiting) + len(proposed) >= MAX_PENDING // 2 or asked >= MAX_PENDING_OF_ONE:
+            raise ToolError("Too many questions wait for an answer. Nothing more can be noted now.")
 
     def _checked(self, arguments: Mapping[str, Any]) -> tuple[str, str]:
         note, about, longest = arguments.get("note"), arguments.get("about", ABOUTS[0]), self.limits.max_note_chars
@@ -233,14 +258,20 @@ class Notebooks:
         """Erase the notebook, and what waits; returns how many notes that were. A standing yes ends with it.
 
         Raises `ContentUnavailable` if the words cannot be erased now. No note is shown any more all the same, and the
-        words are erased when the game is opened again, or by the next call.
+        words are erased when the game is opened again, or by the next call. A call that is cancelled erases
+        all the same.
         """
         count = len(kept_notes(stage.world, owner)) + len(waiting_notes(stage.world, owner))
-        if count or has_agreed(stage.world, owner):
-            await self._commit(stage, "erase", owner)
-        for key in [key for key in self._opened if key[0] == owner]:
-            del self._opened[key]
-        await self.store.erase(owner)
+        with trio.CancelScope(shield=True):
+            if count or has_agreed(stage.world, owner):
+                await self._commit(stage, "erase", owner)
+            for key in [key for key in self._opened if key[0] == owner]:
+                del self._opened[key]
+            for each in self._unsettled.values():
+                if each.owner == owner:
+                    each.erased_in = stage
+            self._news.set()
+            await self.store.erase(owner)
         return count
 
     async def _commit(self, stage: Stage, act: str, owner: str) -> None:
@@ -277,6 +308,9 @@ class Notebooks:
             log.warning("notes that are not kept cannot be deleted: %s", error)
 
     async def _sweep_all(self, view: Callable[[], Any], epoch: int) -> None:
+        for entry in all_waiting(view()).values():  # of an earlier epoch: a later answer decides about their words
+            known = _Unsettled(entry.owner, ("", entry.turn_id), has_ended=True)
+            self._unsettled.setdefault(entry.note_id, known)
         for owner in await self.store.owners():
             there = _ids(view(), owner)
             await self.store.sweep(owner, partial(_is_of, there, epoch))
@@ -288,10 +322,18 @@ class Notebooks:
             gone = {id_ for id_, its_owner in ended.items() if its_owner == owner and id_ not in there}
             if gone:
                 await self.store.sweep(owner, _all_but(gone))
+            await self._deny_erased(view(), owner)
             waiting = {entry.note_id for entry in waiting_notes(view(), owner).values()}
             for id_ in ended.keys() - waiting:
                 if ended[id_] == owner:
                     del self._unsettled[id_]
+
+    async def _deny_erased(self, view: object, owner: str) -> None:
+        for approval_id, entry in waiting_notes(view, owner).items():
+            unsettled = self._unsettled.get(entry.note_id)
+            if unsettled is not None and unsettled.erased_in is not None:
+                denied = decisions({approval_id: False})
+                await unsettled.erased_in.commit(denied, "the player's notebook was erased")
 
 
 def _ids(view: object, owner: str) -> set[str]:

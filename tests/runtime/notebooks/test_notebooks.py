@@ -8,15 +8,18 @@ from typing import Any
 import orjson
 import pytest
 import trio
+from attrs import evolve
 
 from footlights import CommitFinal, MemoryLedger, SessionParams, TurnParams, open_stage
-from footlights.authority import User, own_approvals, pending_approvals
+from footlights.authority import User, decisions, own_approvals, pending_approvals
 from footlights.errors import InvalidCommand, RegistrationError
-from footlights.notebooks.entries import kept_notes
+from footlights.notebooks.entries import NoteEntry, kept_notes, with_notes
 from footlights.notebooks.limits import NotebookLimits
 from footlights.notebooks.notebooks import Notebooks
 from footlights.notebooks.store import MemoryNotes
 from footlights.testing import only, take_turn
+from footlights.tools.tool import Tool
+from footlights_actors import Call, Say, ScriptedModel, standard_cast
 from footlights_actors.sealed.keys import new_key
 from footlights_actors.sealed.notes import SealedNotes
 from footlights_kit import Trial, cancel_everywhere
@@ -52,6 +55,28 @@ async def test_a_note_that_is_denied_is_nowhere() -> None:
         assert await say(session, "Some tea?") == "Welcome, stranger."
         assert await books.store.read("bob") == {}
         assert await books.notes(stage.world, "bob") == []
+
+
+async def test_a_note_that_is_denied_after_a_restart_is_nowhere() -> None:
+    with TemporaryDirectory() as folder:
+        notes = SealedNotes(f"{folder}/notes", [KEY])
+        async with open_stage(cast_with(Notebooks(notes)), ledger=f"{folder}/ledger") as stage:
+            await say(start(stage), f"note {TEA}")
+        async with open_stage(cast_with(Notebooks(notes)), ledger=f"{folder}/ledger") as stage:
+            session = start(stage)
+            assert list((await notes.read("bob")).values()) == [TEA]
+            await say(session, "No.", a1=False)
+            await trio.sleep(1)
+            assert await notes.read("bob") == {}
+
+
+async def test_two_owners_get_their_first_notebooks_in_one_commit() -> None:
+    async with open_stage(cast_with(notebooks())) as stage:
+        for name in ("bob", "ann"):
+            await say(start(stage, name), "note it")
+        commit = await stage.commit(decisions({"a-000001": True, "a-000002": True}), "the host answers")
+        assert commit.commit_outcome == "ok"
+        assert [len(kept_notes(stage.world, name)) for name in ("bob", "ann")] == [1, 1]
 
 
 async def test_only_a_named_player_has_a_notebook_and_each_has_his_own() -> None:
@@ -91,12 +116,48 @@ async def test_what_may_not_be_noted_is_refused_and_not_sealed(words: str, why: 
         assert len(await books.store.read("bob")) == 1
 
 
-async def test_a_full_notebook_takes_no_more() -> None:
+async def test_a_full_notebook_takes_no_more_and_the_turn_goes_on() -> None:
     async with open_stage(cast_with(notebooks(limits=NotebookLimits(max_notes=1)))) as stage:
         session = start(stage)
         await note(stage, session, TEA)
-        events = await take_turn(session, "note Bob sings.")
-        assert only(events, CommitFinal).issues[0].code == "notebook_full"
+        assert "at most 1 notes" in await say(session, "note Bob sings.")
+        assert not pending_approvals(stage.world)
+
+
+def test_the_rule_refuses_what_is_too_much_whatever_the_tool_let_through() -> None:
+    entry = NoteEntry("n-t1-000001-0000abcd-1", "bob", "innkeeper", "player", 3)
+    intents = [evolve(evolve(entry, note_id=f"{entry.note_id}{n}").intent, session_id="bob") for n in (1, 2)]
+    agreed = {"notes": {"bob": {"agreed": True, "written": 0, "kept": {}}}}
+    rules = with_notes({}, consent=True, max_notes=1)
+    (issue,) = rules["notes"](agreed, tuple(intents)).issues
+    assert issue.code == "notebook_full"
+
+
+async def test_players_who_do_not_answer_are_asked_no_more_and_leave_places_for_others() -> None:
+    async with open_stage(cast_with(notebooks())) as stage:
+        silent = start(stage)
+        for number in range(3):
+            await say(silent, f"note {number}")
+        assert "3 notes wait" in await say(silent, "note more")
+        for number in range(47):
+            await say(start(stage, f"p{number}"), "note it")
+        assert "Too many questions" in await say(start(stage, "ann"), "note it")
+        assert len(pending_approvals(stage.world)) == 50
+
+
+async def test_players_of_a_game_server_answer_for_themselves_alone() -> None:
+    async with open_stage(cast_with(notebooks())) as stage:
+        ann, eve = (stage.start(SessionParams(session_id=f"game:{n}", about={"id": n})) for n in ("ann", "eve"))
+        await say(ann, "note Ann fears dogs.")
+        for yes in (True, False):
+            events = await take_turn(eve, "Hm.", TurnParams(approvals={"a-000001": yes}))
+            assert only(events, CommitFinal).issues[0].code == "approval_unknown"
+        await say(ann, "Yes.", a1=True)
+        assert await say(ann, "Dogs?") == "I remember: Ann fears dogs.."
+        for number in range(10):
+            who = stage.start(SessionParams(session_id=f"game:p{number}", about={"id": f"p{number}"}))
+            await say(who, "note it")
+        assert "Too many questions" in await say(eve, "note it")
 
 
 async def test_a_standing_yes_is_given_by_the_player_and_taken_back() -> None:
@@ -129,6 +190,43 @@ async def test_erasing_leaves_a_stranger_and_a_chain_without_words() -> None:
         await note(stage, session, "Bob is back.")
         assert await say(session, "Tea?") == "I remember: Bob is back.."
     assert not any(b"tea" in record or b"sings" in record for record in ledger._records.values())
+
+
+async def test_erasing_is_finished_also_if_its_caller_has_gone() -> None:
+    books = notebooks()
+    async with open_stage(cast_with(books)) as stage:
+        await note(stage, start(stage), TEA)
+        with trio.CancelScope() as gone:
+            gone.cancel()
+            await books.erase(stage, "bob")
+        assert kept_notes(stage.world, "bob") == []
+        assert list(await books.store.owners()) == []
+
+
+async def test_a_note_that_was_sealed_before_the_notebook_was_erased_is_denied() -> None:
+    sealed, go_on = trio.Event(), trio.Event()
+
+    async def wait(_arguments: Any, _context: Any) -> dict[str, Any]:
+        sealed.set()
+        await go_on.wait()
+        return {}
+
+    def script(prompt: Any) -> list[Any]:
+        rounds: list[list[Any]] = [[Call("remember", {"note": TEA})], [Call("wait", {})], [Say(".")]]
+        return rounds[len(prompt.exchanges)]
+
+    books = notebooks()
+    tool = Tool(name="wait", run=wait, description="Wait.", parameters={"type": "object", "properties": {}})
+    async with open_stage(standard_cast(ScriptedModel(script), notebooks=books, tools=[tool])) as stage:
+        session = start(stage)
+        turn = session.begin_turn("Hm.")
+        await sealed.wait()
+        await books.erase(stage, "bob")
+        go_on.set()
+        await session.finalize(turn).wait()
+        await trio.sleep(1)
+        assert not pending_approvals(stage.world)
+        assert await books.store.read("bob") == {}
 
 
 async def test_model_selected_and_the_trace_name_the_recalled_notes(tmp_path: Any) -> None:
@@ -188,6 +286,14 @@ async def test_approvals_of_the_game_and_of_notes_stand_beside_each_other() -> N
         session = start(stage)
         await note(stage, session, TEA)
         assert await say(session, "Tea?") == f"I remember: {TEA}."
+
+
+@pytest.mark.parametrize("held", [["milk"], "milk", {"board": "milk"}])
+def test_a_world_whose_notes_are_something_else_takes_no_notebooks(held: Any) -> None:
+    with pytest.raises(RegistrationError, match="reserved for notebooks"):
+        standard_cast(ScriptedModel(lambda _prompt: [Say(".")]), notebooks=notebooks(), world={"notes": held})
+    assert own_approvals({"notes": held}, User("bob")) == {"notes": held}
+    assert kept_notes({"notes": held}, "board") == []
 
 
 def test_mistakes_in_settings_are_refused() -> None:

@@ -25,7 +25,8 @@ from footlights.errors import (
     UnknownSession,
 )
 from footlights.fair_share import FairShare
-from footlights.ids import epoch_of_session
+from footlights.ids import epoch_of_session, owner_of
+from footlights.notebooks.entries import act_in
 from footlights.stream.ledger_tail import GENESIS
 from footlights_transports.access.admission import Admission
 from footlights_transports.access.followed_commits import FollowedCommits
@@ -271,9 +272,14 @@ class SessionAccess:
         return commits
 
     async def host_commit(self, user: User, intents: Sequence[Intent], why: str) -> CommitFinal:
-        """A commit outside of sessions. Raises `Unauthorized` unless the user is a game server."""
+        """A commit outside of sessions. Raises `Unauthorized` unless the user is a game server.
+
+        It also does so for an act on a notebook of somebody who is not a player of this game server.
+        """
         if not self.policy.is_game_server(user):
             raise Unauthorized("Only a game server commits: game_server = true, in [users] of the settings.")
+        if any(act is not None and owner_of(act[0]) != user.name for act in map(act_in, intents)):
+            raise Unauthorized("A game server may act on the notebooks of its own players only.")
         self._check_may_begin(user)
         self._hold_turn(user, 1)  # it shares the places of turns with the turns of players
         try:

@@ -80,7 +80,10 @@ def rotate_keys(
     folder: Folder,
     keys: Keys = None,
 ) -> None:
-    """Seal the key of each owner with the first of the keys, so that the older keys can be discarded."""
+    """Seal the key of each owner with the first of the keys, so that the older keys can be discarded.
+
+    Notes of other worlds, which are beside the folder in FOLDER.worlds, are included.
+    """
     import trio
 
     from footlights_actors.sealed.keys import keys_from_environment, keys_from_file
