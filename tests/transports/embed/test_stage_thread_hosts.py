@@ -427,3 +427,25 @@ def test_a_session_that_is_open_is_in_use() -> None:
         assert refused.value.code == "session_in_use"
         assert isinstance(refused.value, InvalidCommand)
         bob.close()
+
+
+def test_a_host_that_polls_where_it_is_woken_is_refused_and_loses_nothing() -> None:
+    refused = queue.Queue[str]()
+
+    def ready() -> None:
+        try:
+            session.poll(64)
+        except InvalidCommand as error:
+            refused.put(str(error))
+
+    cast = standard_cast(ScriptedModel(lambda _: [Say("word " * 600)], pace=0.0001))
+    with StageThread(cast) as stage:
+        session = stage.start()
+        session.on_ready(ready)
+        turn_id = session.begin_turn("Talk.")
+        assert "the stage's own thread" in refused.get(timeout=LONG)
+        session.finalize(turn_id).result(LONG)
+        events: list[StreamEvent] = []
+        while not any(event.event_type is EventType.COMMIT_FINAL for event in events):
+            events += session.poll(64, timeout=LONG)
+    assert laws.check(events) == []

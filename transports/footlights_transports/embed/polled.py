@@ -73,11 +73,11 @@ class Polled(Generic[T]):
 
         Raises:
             StageThreadDied: the stage failed, and everything before that was polled.
-            InvalidCommand: another thread is polling, or this process is a fork.
+            InvalidCommand: another thread is polling, this is the stage's own thread, or the process is a fork.
         """
         if max_events < 1:
             raise InvalidCommand("A poll needs a max_events of at least 1.")
-        self._thread.check_process()
+        self._thread.check_thread()  # which would have to wait for itself to read on
         this = get_ident()
         if self._polling.setdefault("thread", this) != this:
             raise InvalidCommand("Another thread is polling this stream. Subscribe once more for a second reader.")

@@ -61,5 +61,7 @@ class PolledFeed(Polled[WorldCommit]):
                         return
                     await self._wait_for_room()
         except FootlightsError as error:
+            if self._is_lifted:  # the stage has closed, and its ledger: this is the end
+                return
             caught = error
             self._error = lambda: caught

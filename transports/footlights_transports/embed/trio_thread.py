@@ -102,7 +102,7 @@ class TrioThread(Generic[R]):
 
     def leave(self) -> None:
         """Request the end of the run."""
-        self._check_thread()
+        self.check_thread()
         self._leaving = True  # first: the run sets `_inside`, and then looks here
         if self._inside is not None:
             self.run_soon(self.closing.set)
@@ -210,7 +210,7 @@ class TrioThread(Generic[R]):
         return self._while_open().resource
 
     def _now_inside(self) -> Inside[R]:
-        self._check_thread()
+        self.check_thread()
         return self._while_open()
 
     def _while_open(self) -> Inside[R]:
@@ -218,7 +218,8 @@ class TrioThread(Generic[R]):
             raise SessionClosed("The stage is not open yet: enter it with `with`, or call `open`.")
         return self._inside
 
-    def _check_thread(self) -> None:
+    def check_thread(self) -> None:
+        """Raises `InvalidCommand` on the stage's own thread, and in a fork."""
         self.check_process()
         if threading.current_thread() is self._thread:
             raise InvalidCommand("This is the stage's own thread, which would wait for itself.")
