@@ -199,6 +199,8 @@ class StageThread:
     def together(self) -> AbstractContextManager[None]:
         """Commands that this thread gives inside the block reach the stage together, when the block is left.
 
+        Await nothing inside: until then no command of this thread goes out, whichever coroutine gives it.
+
             with stage.together():
                 tickets = [npc.begin_turn_soon("Move.") for npc in npcs]
 
