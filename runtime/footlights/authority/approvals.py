@@ -117,12 +117,12 @@ def with_held(
         raise RegistrationError(f"The name {name!r} is reserved for a rule of the runtime.")
     known = rules.get(APPROVALS)
     if not isinstance(known, _ApprovalRule):
-        own = _Sorter(needs, lambda approval, *by: same_owner(approval, by[0]) and may_answer(approval, *by))
+        own = _Sorter(needs, lambda act, by, about: same_owner(act, by) and may_answer(act, by, about))
         return _all_behind({**rules, name: rule}, own)
     before = known.sorter
     sorter = _Sorter(
         lambda view, intent: before.needs(view, intent) or needs(view, intent),
-        lambda approval, *by: before.may_answer(approval, *by) and may_answer(approval, *by),
+        lambda act, by, about: before.may_answer(act, by, about) and may_answer(act, by, about),
     )
     return {**rules, name: _behind(rule, sorter), APPROVALS: _ApprovalRule(sorter)}
 

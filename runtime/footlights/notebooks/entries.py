@@ -94,7 +94,8 @@ def _owner(session_id: str, about: Mapping[str, Any]) -> str | None:
 def check_notes(view: object) -> None:
     """Raises `RegistrationError` if `/notes` of a world holds anything but notebooks."""
     for held in find_in(view, f"/{NOTES}") if isinstance(view, Mapping) else ():
-        if not isinstance(held, Mapping) or not all(map(is_notebook, held.values())):
+        members = cast("Mapping[str, Any]", held) if isinstance(held, Mapping) else {"": None}
+        if not all(map(is_notebook, members.values())):
             raise RegistrationError("The member notes of the world is reserved for notebooks. Give yours another name.")
 
 
