@@ -51,12 +51,13 @@ export function worldPath(pointer) {
     return `/v1/world${pointer.split("/").map(encodeURIComponent).join("/")}`;
 }
 
-/** Read a stream of events until it ends or `signal` aborts it. `take` gets { id, event, data }. */
-export async function follow(path, { lastId = "", signal, take }) {
+/** Read a stream of events until it ends or `signal` aborts it: `begun` is called once, `take` gets { id, event, data }. */
+export async function follow(path, { lastId = "", signal, begun, take }) {
     const response = await request(path, {
         signal,
         headers: { accept: "text/event-stream", ...(lastId ? { "last-event-id": lastId } : {}) },
     });
+    begun();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let buffer = "";
     for (;;) {

@@ -14,6 +14,8 @@ export class Stream {
         this.isOpen = true;
         this.stallFor = 0;
         this.away = 0;
+        /** Settled when the first connection is there, or has failed. A turn that ended before it would not come. */
+        this.begun = new Promise((resolve) => { this.begin = resolve; });
         this.run();
     }
 
@@ -46,6 +48,7 @@ export class Stream {
                 await follow(stall ? `${this.path}?stall=${stall}` : this.path, {
                     lastId: this.cursor,
                     signal: this.abort.signal,
+                    begun: this.begin,
                     take: ({ id, data }) => {
                         if (id) this.cursor = id;
                         if (data?.event_type) this.take(data);
@@ -54,6 +57,7 @@ export class Stream {
             } catch (error) {
                 if (this.isOpen && error.name !== "AbortError") this.tell("lost", error);
             }
+            this.begin();
             clearTimeout(timer);
             if (this.isOpen && !this.stallFor) await new Promise((resolve) => setTimeout(resolve, this.away || PAUSE));
             this.away = 0;

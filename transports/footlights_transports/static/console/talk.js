@@ -59,6 +59,7 @@ function conversation() {
         if (session) return;
         session = (await post("/v1/sessions")).session_id;
         stream = new Stream(session, take, tell);
+        await stream.begun;
     }
 
     const path = () => `/v1/sessions/${encodeURIComponent(session)}`;
